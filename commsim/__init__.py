@@ -24,11 +24,13 @@ _ROOMS = {
 __all__ = ["__version__", *_ROOMS]  # noqa: PLE0604 - the keys are texts
 
 
-def __getattr__(name: str) -> object:
-    """Return the public name from its room (PEP 562). AttributeError when there is none."""
-    if name not in _ROOMS:
-        raise AttributeError(f"module 'commsim' has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+if not TYPE_CHECKING:  # else every misspelt name would pass for an object
+
+    def __getattr__(name: str) -> object:
+        """Return the public name from its room (PEP 562). AttributeError when there is none."""
+        if name not in _ROOMS:
+            raise AttributeError(f"module 'commsim' has no attribute {name!r}")
+        return getattr(import_module(_ROOMS[name]), name)
 
 
 def __dir__() -> list[str]:
