@@ -40,8 +40,8 @@ def test_what_is_public() -> None:
 
 
 def public(place: ast.Module | ast.ClassDef) -> Iterator[Described]:
-    """Yield the public classes and functions of a module, and the public methods of such classes."""
+    """Yield the public classes and functions of a module and the public methods of such classes; tests are not."""
     for node in place.body:
-        if isinstance(node, Described) and not node.name.startswith("_"):
+        if isinstance(node, Described) and not node.name.startswith(("_", "test_")):
             yield node
             yield from public(node) if isinstance(node, ast.ClassDef) else ()
