@@ -69,6 +69,12 @@ def padded(paths: list[Path], order: Mapping[Edge, int], kind_index: NDArray[np.
     return Table(edge, side, share, hops)
 
 
+def on_side(path: Path, side: int) -> Path:
+    """Return what of a path lies on the source's (0) or the target's (1) side; the chain stays whole."""
+    kept = [i for i, where in enumerate(path.sides) if where == side]
+    return Path(*(tuple(values[i] for i in kept) for values in (path.edges, path.sides, path.shares)), path.chain)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def between(cell: nx.DiGraph[str], a: int, b: int, level: int) -> Path:
     """Return the way from GPU `a` to GPU `b` of nodes that meet at `level`. InputError when there is none."""

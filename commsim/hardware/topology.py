@@ -208,6 +208,7 @@ class Numbering:
     """The number of every link: edges of the cell one after another, within an edge by the unit that it belongs to."""
 
     order: dict[tuple[str, str], int]
+    names: list[tuple[str, str]]
     kind_index: Ints
     count: Floats
     offset: Ints
@@ -227,6 +228,7 @@ class Numbering:
         ends = np.cumsum(copies)
         return cls(
             order={(u, v): number for number, (u, v, _) in enumerate(edges)},
+            names=[(u, v) for u, v, _ in edges],
             kind_index=np.array([kinds.index(d["link"].kind) for _, _, d in edges], dtype=np.int64),
             count=np.array([d.get("count", 1) for _, _, d in edges], dtype=np.float64),
             offset=ends - copies,
@@ -245,11 +247,17 @@ class Numbering:
         siblings = self.siblings[edge]
         return self.offset[edge] + np.where(siblings > 1, unit * siblings + far % siblings, unit)
 
+    def name(self, edge: int) -> str:
+        """Return an edge of the cell as people read it; empty for none."""
+        return "" if edge < 0 else " -> ".join(self.names[edge])
+
     def busiest(self, load: Floats, kinds: int) -> tuple[Floats, Ints]:
         """Return, for a load on every link, the largest load per cable of each kind, and the edge that carries it."""
         by_edge = np.maximum.reduceat(load, self.offset) / self.count
         most, where = np.zeros(kinds), np.full(kinds, -1, dtype=np.int64)
         for edge in np.argsort(by_edge, kind="stable"):
-            kind = self.kind_index[edge]
-            most[kind], where[kind] = by_edge[edge], edge
+            if by_edge[edge] > 0:
+                kind = self.kind_index[edge]
+                most[kind], where[kind] = by_edge[edge], edge
         return most, where
+

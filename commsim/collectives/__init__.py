@@ -1,0 +1,1 @@
+"""What do ranks do together, and what must move?"""
