@@ -22,8 +22,8 @@ Floats = NDArray[np.float64]
 SOURCE, TARGET = 0, 1
 
 
-def exchange(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Floats]:
-    """Return load[link] and hops[kind] when every member of each group sends `share` to every other member.
+def exchange(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Floats, bool]:
+    """Return load[link], hops[kind] and whether it leaves the machine, when every member of each group sends `share` to every other member.
 
     `groups` is int[group, member]. Exact for every group whose machine is tiled; a machine whose units are wired to each
     other directly (`peers`) depends on both ends of a pair, so there the pairs are enumerated.
@@ -35,7 +35,7 @@ def exchange(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Fl
     member, place, level = np.nonzero(others)
     weight = others[member, place, level] * share
     here, at = local.reshape(-1)[member], node.reshape(-1)[member]
-    load, hops = np.zeros(topology.numbering.total), np.zeros(len(topology.kinds))
+    load, hops, network = np.zeros(topology.numbering.total), np.zeros(len(topology.kinds)), False
     for side, ends in ((SOURCE, (here, place)), (TARGET, (place, here))):
         table, which = _half(topology, (*ends, level), side)
         edge = table.edge[which]
@@ -43,7 +43,8 @@ def exchange(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Fl
         weights = table.share[which] * weight[:, None]
         load += np.bincount(links.ravel(), weights=weights.ravel(), minlength=topology.numbering.total)
         hops = max(hops, *table.hops.astype(np.float64), key=lambda h: float(h @ _latency(topology)))
-    return load, hops
+        network = network or bool(table.network.any())
+    return load, hops, network
 
 
 def _others(topology: Topology, node: Ints, local: Ints) -> Ints:
@@ -70,13 +71,14 @@ def _half(topology: Topology, key: tuple[Ints, Ints, Ints], side: int) -> tuple[
     return routing.padded(halves, topology.numbering.order, topology.numbering.kind_index), which
 
 
-def _enumerated(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Floats]:
+def _enumerated(topology: Topology, groups: Ints, share: float) -> tuple[Floats, Floats, bool]:
     pairs = ~np.eye(groups.shape[1], dtype=bool)
     a, b = np.nonzero(pairs)
     routes = topology.route(groups[:, a].reshape(-1), groups[:, b].reshape(-1))
     weights = (routes.share * share).ravel()
     load = np.bincount(routes.links.ravel(), weights=weights, minlength=topology.numbering.total)
-    return load, routes.hops[int(np.argmax(routes.hops @ _latency(topology)))].astype(np.float64)
+    longest = int(np.argmax(routes.hops @ _latency(topology)))
+    return load, routes.hops[longest].astype(np.float64), bool(routes.network.any())
 
 
 def _latency(topology: Topology) -> Floats:

@@ -33,12 +33,16 @@ _REMEMBERED = 65_536
 
 @dataclass(frozen=True)
 class Path:
-    """The way of one transfer: which edges of the cell, on whose side, with which share; and one path's edges in order."""
+    """The way of one transfer: which edges of the cell, on whose side, with which share; and one path's edges in order.
+
+    `network` tells whether it leaves the machine through a NIC.
+    """
 
     edges: tuple[Edge, ...]
     sides: tuple[int, ...]
     shares: tuple[float, ...]
     chain: tuple[Edge, ...]
+    network: bool = False
 
 
 PathOf = Callable[["nx.DiGraph[str]", int, int, int], Path]
@@ -46,12 +50,13 @@ PathOf = Callable[["nx.DiGraph[str]", int, int, int], Path]
 
 @dataclass(frozen=True)
 class Table:
-    """Paths as arrays, one row each, padded to the longest: edge, side and share [path, hop]; hops [path, kind]."""
+    """Paths as arrays, one row each, padded to the longest: edge, side, share [path, hop]; hops [path, kind], network."""
 
     edge: NDArray[np.int64]
     side: NDArray[np.int64]
     share: NDArray[np.float64]
     hops: NDArray[np.int64]
+    network: NDArray[np.bool_]
 
 
 def padded(paths: list[Path], order: Mapping[Edge, int], kind_index: NDArray[np.int64]) -> Table:
@@ -66,13 +71,13 @@ def padded(paths: list[Path], order: Mapping[Edge, int], kind_index: NDArray[np.
         edge[row, :used] = [order[pair] for pair in path.edges]
         side[row, :used], share[row, :used] = path.sides, path.shares
         np.add.at(hops[row], [int(kind_index[order[pair]]) for pair in path.chain], 1)
-    return Table(edge, side, share, hops)
+    return Table(edge, side, share, hops, np.array([path.network for path in paths], dtype=np.bool_))
 
 
 def on_side(path: Path, side: int) -> Path:
     """Return what of a path lies on the source's (0) or the target's (1) side; the chain stays whole."""
     kept = [i for i, where in enumerate(path.sides) if where == side]
-    return Path(*(tuple(values[i] for i in kept) for values in (path.edges, path.sides, path.shares)), path.chain)
+    return Path(*(tuple(values[i] for i in kept) for values in (path.edges, path.sides, path.shares)), path.chain, path.network)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -205,7 +210,8 @@ def _split(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], nics: frozens
             flow[w] = flow.get(w, 0.0) + part
             front.add(w)
     edges, sides = zip(*taken, strict=True)
-    return Path(edges, sides, tuple(taken.values()), _chain(graph, ends, distance))
+    network = any(graph.nodes[vertex]["part"] == "nic" for vertex in flow)
+    return Path(edges, sides, tuple(taken.values()), _chain(graph, ends, distance), network)
 
 
 def _onward(graph: nx.DiGraph[Vertex], vertex: Vertex, distance: Mapping[Vertex, float]) -> list[tuple[Vertex, Any]]:

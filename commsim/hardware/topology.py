@@ -58,12 +58,14 @@ class Tier:
 class Routes:
     """Where transfers go: `links` int[transfer, hop] (padded with 0 share), `share` of the transfer on each of them.
 
-    `hops` int[transfer, kind] counts the links that one byte crosses one after another, by kind.
+    `hops` int[transfer, kind] counts the links that one byte crosses one after another, by kind; `network`[transfer]
+    tells which transfers leave the machine through a NIC.
     """
 
     links: Ints
     share: Floats
     hops: Ints
+    network: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,7 @@ class Topology:
         paths = [path(self.cell, *map(int, row)) for row in zip(*np.unravel_index(distinct, shape), strict=True)]
         table = routing.padded(paths, self.numbering.order, self.numbering.kind_index)
         links = self.numbering.links(table.edge[which], table.side[which], nodes)
-        return Routes(links, table.share[which], table.hops[which])
+        return Routes(links, table.share[which], table.hops[which], table.network[which])
 
     def graph(self) -> nx.DiGraph[str]:
         """Return the whole machine as one graph, for people and for small machines: the same edges, every copy drawn."""
