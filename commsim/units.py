@@ -69,7 +69,7 @@ def parse(text: object, dimension: str, where: str) -> float:
     if unit not in units and not (number == 0 and not unit):
         expected = f"write {example}" if not unit else f"{unit!r} is no unit of this quantity; write {example}"
         raise InputError(where, text, expected)
-    return number * units.get(unit, 1.0)
+    return _scaled(number, units.get(unit, 1.0))
 
 
 def show(value: float, dimension: str, digits: int | None = None) -> str:
@@ -80,10 +80,15 @@ def show(value: float, dimension: str, digits: int | None = None) -> str:
     if value == 0:
         name = min(names, key=lambda other: abs(math.log(units[other])))
     if digits is not None:
-        return f"{_rounded(value / units[name], digits)} {name}".strip()
+        return f"{_rounded(_scaled(value, 1 / units[name]), digits)} {name}".strip()
     base = next(other for other in names if units[other] == 1.0)
-    exact = [f"{value / units[name]!r} {name}".strip(), f"{value!r} {base}".strip()]
+    exact = [f"{_scaled(value, 1 / units[name])!r} {name}".strip(), f"{value!r} {base}".strip()]
     return next(text for text in exact if parse(text, dimension, "show") == value)
+
+
+def _scaled(number: float, factor: float) -> float:
+    """The product; a factor below 1 divides by its (exact) inverse, so that `2.5 us` is the float 2.5e-06."""
+    return number / round(1 / factor) if factor < 1 and round(1 / factor) == 1 / factor else number * factor
 
 
 def _rounded(number: float, digits: int) -> str:
