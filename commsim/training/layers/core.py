@@ -1,0 +1,141 @@
+"""What does attention itself cost, between its projections?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from commsim.training.operations import (
+    SCORE_BYTES,
+    Array,
+    Operation,
+    Shard,
+    Stored,
+    passing,
+    product,
+    union,
+)
+
+KEY_GRADIENTS, VALUE_GRADIENTS = 3.0, 2.0
+"""FlashAttention-2's backward pass has five matmuls where the forward pass has two (Dao 2023, section 3): the scores
+again, and the gradients of queries and keys, are as wide as the keys; those of values and of the weights as the values.
+With equal widths that is 2.5 times the forward pass."""
+BACKWARD_BYTES = 2.0
+"""The backward pass reads all that the forward pass reads and writes, and writes a gradient for each."""
+SCAN_BACKWARD = 2.5
+"""Chunked scans are taken to cost in the backward pass what attention does: states again, then two gradients each."""
+_CORE = union("core_attn")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Which keys a causal query sees: every `stride`-th one, the `most` latest or best of them, within its `chunk`."""
+
+    most: int | None = None
+    stride: int = 1
+    chunk: int | None = None
+
+    def keys(self, sequence: Array) -> Array:
+        """Return how many keys a query sees on average.
+
+        With n = length / stride candidates, of which at most w are seen, the mean over positions of min(position, w)
+        is w - w²/2n; without a limit n/2, the causal half.
+        """
+        candidates = np.minimum(sequence, self.chunk or np.inf) / self.stride
+        most = np.minimum(candidates, self.most or np.inf)
+        seen: Array = most - most**2 / (2 * candidates)
+        return seen
+
+
+@dataclass(frozen=True)
+class Core:
+    """Softmax attention of `heads` query heads over `kv_heads`, with the widths of a key and of a value."""
+
+    heads: int
+    kv_heads: int
+    key_width: int
+    value_width: int
+    spans: tuple[Span, ...] = (Span(),)
+    dropout: bool = False
+
+    def keys(self, sequence: Array) -> Array:
+        """Return how many keys a query sees on average, over all spans."""
+        return sum((span.keys(sequence) for span in self.spans), 0.0)
+
+    def operations(self, shard: Shard) -> tuple[Operation, ...]:
+        """Return one fused kernel that sees only what the mask leaves, or scores, softmax and context over all keys."""
+        return (self._fused(shard),) if shard.fused_attention else self._unfused(shard)
+
+    def stored(self, shard: Shard) -> tuple[Stored, ...]:
+        """Return the softmax statistics, or the softmax itself, and with dropout its mask and result.
+
+        The latter are the 5as²b of Korthikanti et al. 2022, section 4.1.
+        """
+        heads = shard.tokens * shard.lanes(self.heads)
+        if shard.fused_attention:
+            return (Stored("softmax statistics", SCORE_BYTES * heads, "heads", _CORE),)
+        scores = heads * shard.sequence
+        softmax = Stored("softmax", shard.element * scores, "heads", _CORE)
+        dropped = Stored("softmax dropout", (shard.element + 1) * scores, "heads", _CORE)
+        return (softmax, dropped) if self.dropout else (softmax,)
+
+    def _fused(self, shard: Shard) -> Operation:
+        widths = self.key_width, self.value_width
+        heads, groups, keys = shard.lanes(self.heads), shard.lanes(self.kv_heads), self.keys(shard.sequence)
+        pairs = 2 * shard.tokens * keys * heads
+        backward = KEY_GRADIENTS * self.key_width + VALUE_GRADIENTS * self.value_width
+        moved = shard.element * shard.tokens * sum(widths) * (heads + groups * shard.context)
+        return Operation(
+            "attention",
+            "attention",
+            "heads",
+            pairs * sum(widths),
+            moved,
+            pairs * backward,
+            BACKWARD_BYTES * moved,
+            m=shard.tokens,
+            n=keys,
+            k=float(self.key_width),
+            batch=heads,
+            recompute=_CORE,
+        )
+
+    def _unfused(self, shard: Shard) -> tuple[Operation, ...]:
+        queries = shard.sequence / shard.context
+        batch = shard.lanes(self.heads) * shard.tokens / queries
+        scores = batch * queries * shard.sequence
+        score = queries, float(self.key_width), shard.sequence, batch
+        context = queries, shard.sequence, float(self.value_width), batch
+        operations = (
+            product("scores", shard, score, split="heads", gradient=shard.element, recompute=_CORE),
+            passing("softmax", shard, 2 * scores, 3 * scores, split="heads", recompute=_CORE),
+            product("context", shard, context, split="heads", gradient=shard.element, recompute=_CORE),
+        )
+        mask = scores / shard.element
+        moved = 2 * scores + mask
+        dropout = passing("softmax dropout", shard, moved, moved, split="heads", recompute=_CORE)
+        return (*operations[:2], dropout, operations[2]) if self.dropout else operations
+
+
+def scan(name: str, shard: Shard, flops: Array, moved: Array, sizes: tuple[int, int, int]) -> Operation:
+    """Return the fused kernel of a recurrent mixer, chunk by chunk; `sizes` = heads, head width, state.
+
+    `flops` and `moved` (elements) are per token of the rank.
+    """
+    heads, width, state = sizes
+    flops, moved = flops * shard.tokens, moved * shard.tokens * shard.element
+    return Operation(
+        name,
+        "attention",
+        "heads",
+        flops,
+        moved,
+        SCAN_BACKWARD * flops,
+        BACKWARD_BYTES * moved,
+        m=shard.tokens,
+        n=float(state),
+        k=float(width),
+        batch=shard.lanes(heads),
+        recompute=_CORE,
+    )

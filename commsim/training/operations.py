@@ -1,0 +1,177 @@
+"""What does one rank compute, move and keep for one micro-batch?
+
+Every number here may be an array with one entry a plan, so that a search asks once for all its plans.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = float | npt.NDArray[np.float64]
+Kind = Literal["matmul", "attention", "memory"]
+Split = Literal["columns", "rows", "groups", "heads", "sequence", "experts", "none"]
+Recomputed = frozenset[str]
+
+NOTHING: Recomputed = frozenset()
+SELECTIVE: Recomputed = frozenset({"core_attn"})
+FULL: Recomputed = frozenset({"layer"})
+"""The three classic choices of what the backward pass computes again (Korthikanti et al. 2022, section 5)."""
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "activation", "mlp", "moe_act", "moe", "shared_experts", "layer")
+"""What can be computed again alone, by the names of Megatron's --recompute-modules (`activation`: of a dense MLP)."""
+
+GRADIENT_BYTES = 8.0
+"""A weight's gradient is added to one in fp32, which is read and written."""
+SCORE_BYTES = 4.0
+"""Logits, router scores and the softmax statistics of fused attention are fp32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """What one rank is given: numbers, or arrays with one entry a plan.
+
+    `tokens` is micro-batch × sequence / context; `element` the bytes of an activation. With `sequence_parallel` the
+    tensor ranks share the tokens wherever the hidden dimension is whole. Unfused attention writes its scores to memory.
+    """
+
+    tokens: Array
+    sequence: Array
+    tensor: Array = 1.0
+    context: Array = 1.0
+    expert: Array = 1.0
+    expert_tensor: Array = 1.0
+    element: Array = 2.0
+    sequence_parallel: bool = True
+    fused_attention: bool = True
+
+    @property
+    def spread(self) -> Array:
+        """Tokens of the rank in norms, residuals and the router."""
+        return self.tokens / self.tensor if self.sequence_parallel else self.tokens
+
+    def rows(self, top_k: int) -> Array:
+        """Return the tokens that reach the rank's experts when all experts are equally loaded."""
+        return self.tokens / self.tensor * top_k * self.expert_tensor
+
+    def lanes(self, count: int) -> Array:
+        """Return how many of `count` heads the rank holds: at least one, so few KV heads are replicated."""
+        held: Array = count / np.minimum(self.tensor, count)
+        return held
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One kernel of the forward pass, and what its backward pass costs.
+
+    A matmul is `batch` products of m × k by k × n; attention has m queries, n keys seen on average, keys of width k and
+    `batch` heads. `bytes` is what must cross HBM when every tensor is touched once. `recompute` names the modules that
+    repeat it; what is not `counted` is left out of the model's FLOPs.
+    """
+
+    name: str
+    kind: Kind
+    split: Split
+    flops: Array
+    bytes: Array
+    backward_flops: Array
+    backward_bytes: Array
+    m: Array = 0.0
+    n: Array = 0.0
+    k: Array = 0.0
+    batch: Array = 1.0
+    recompute: Recomputed = FULL
+    counted: bool = True
+
+    @property
+    def backward(self) -> tuple[Operation, ...]:
+        """The operations of the backward pass: a matmul has two, the gradients of its input and of its weight."""
+        if self.kind != "matmul":
+            name = f"{self.name} gradient"
+            return (dataclasses.replace(self, name=name, flops=self.backward_flops, bytes=self.backward_bytes),)
+        of_input = dataclasses.replace(self, name=f"{self.name} input gradient", n=self.k, k=self.n)
+        of_weight = dataclasses.replace(self, name=f"{self.name} weight gradient", m=self.k, k=self.m)
+        return of_input, dataclasses.replace(of_weight, bytes=self.backward_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A tensor that the backward pass needs: its bytes on the rank, and the modules whose recomputation frees it."""
+
+    name: str
+    bytes: Array
+    split: Split
+    recompute: Recomputed = FULL
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What one layer, or one end of the model, asks of a rank: operations, stored tensors and weights held."""
+
+    operations: tuple[Operation, ...]
+    stored: tuple[Stored, ...]
+    weights: Array
+    expert_weights: Array = 0.0
+
+    @property
+    def flops(self) -> Array:
+        """FLOPs of the forward pass."""
+        return sum((operation.flops for operation in self.operations), 0.0)
+
+    @property
+    def backward(self) -> tuple[Operation, ...]:
+        """The operations of the backward pass, without what is computed again."""
+        return tuple(part for operation in reversed(self.operations) for part in operation.backward)
+
+    def repeated(self, recomputed: Recomputed) -> tuple[Operation, ...]:
+        """Return the forward operations that run a second time when these modules are recomputed."""
+        return tuple(operation for operation in self.operations if operation.recompute & recomputed)
+
+    def kept(self, recomputed: Recomputed = NOTHING) -> Array:
+        """Return the bytes that stay on the rank from forward to backward when these modules are recomputed."""
+        return sum((tensor.bytes for tensor in self.stored if not tensor.recompute & recomputed), 0.0)
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            self.operations + other.operations,
+            self.stored + other.stored,
+            self.weights + other.weights,
+            self.expert_weights + other.expert_weights,
+        )
+
+
+def passing(
+    name: str, shard: Shard, forward: Array, backward: Array, *, split: Split, recompute: Recomputed = FULL
+) -> Operation:
+    """Return a memory-bound operation that moves so many elements in the forward and in the backward pass."""
+    moved = shard.element * forward, shard.element * backward
+    return Operation(name, "memory", split, 0.0, moved[0], 0.0, moved[1], recompute=recompute)
+
+
+def product(
+    name: str,
+    shard: Shard,
+    shape: tuple[Array, Array, Array, Array],
+    *,
+    split: Split,
+    gradient: Array = GRADIENT_BYTES,
+    recompute: Recomputed = FULL,
+    counted: bool = True,
+) -> Operation:
+    """Return the matmul of shape (m, k, n, batch); `gradient` is bytes moved per element of the second gradient."""
+    m, k, n, batch = shape
+    flops = 2 * m * k * n * batch
+    moved = shard.element * (m * k + k * n + m * n) * batch
+    with_gradient = moved + (gradient - shard.element) * k * n * batch
+    sizes = {"m": m, "n": n, "k": k, "batch": batch}
+    return Operation(
+        name, "matmul", split, flops, moved, 2 * flops, with_gradient, **sizes, recompute=recompute, counted=counted
+    )
+
+
+def union(*modules: str) -> Recomputed:
+    """Return the modules, and the whole layer, which frees and repeats everything in it."""
+    return FULL.union(modules)
