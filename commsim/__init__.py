@@ -10,14 +10,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from commsim.collectives.layout import Layout as Layout
+    from commsim.collectives.price import price as price
     from commsim.errors import CommsimError as CommsimError
     from commsim.errors import InputError as InputError
+    from commsim.hardware.catalogue import load as load
+    from commsim.hardware.system import System as System
+    from commsim.hardware.topology import Topology as Topology
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "CommsimError": "commsim.errors",
     "InputError": "commsim.errors",
+    "Layout": "commsim.collectives.layout",
+    "System": "commsim.hardware.system",
+    "Topology": "commsim.hardware.topology",
+    "load": "commsim.hardware.catalogue",
+    "price": "commsim.collectives.price",
 }
 """Where each public name lives. The imports above say the same to type checkers; tests/house keeps the two alike."""
 

@@ -22,7 +22,7 @@ def execute(path: Path) -> None:
 
 
 def main() -> None:
-    """Execute all notebooks; SystemExit with the cell and its error at the first that fails."""
+    """Execute all notebooks; SystemExit with the cell and its error at the first that fails, or when there is none."""
     paths = sorted(NOTEBOOKS.rglob("*.ipynb"))
     for path in paths:
         began = time.monotonic()
@@ -31,7 +31,7 @@ def main() -> None:
         except CellExecutionError as error:
             sys.exit(f"{path.name} failed\n{error}")
         print(f"{path.name}: ran in {time.monotonic() - began:.1f} s")
-    print(f"{len(paths)} notebooks ran")
+    sys.exit(None if paths else f"no notebook in {NOTEBOOKS}")
 
 
 if __name__ == "__main__":
