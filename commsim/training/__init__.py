@@ -1,0 +1,1 @@
+"""What does a step compute and say, and how long does it take?"""

@@ -1,0 +1,79 @@
+"""When does every operation of a pipeline end, and how long is the step? Costs are those of `costs.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.training.pipeline.costs import costs_of
+from commsim.training.pipeline.steps import one_by_one, together
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from commsim.training.pipeline.costs import Costs, Floats
+    from commsim.training.pipeline.program import Program
+    from commsim.training.pipeline.schedules import Integers
+
+_WIDE = 768
+"""Columns from which on a node a step is faster than a round a step (see bench/speed)."""
+_BLOCK = 2048
+"""Columns solved at once, so that the rows in use stay in a core's cache."""
+
+
+def solve(program: Program, durations: ArrayLike, delays: ArrayLike = 0.0) -> Floats:
+    """Return when each operation ends, [kind, chunk, micro-batch, ...batch] in seconds from the start of the step.
+
+    Raises InputError for shapes that do not fit the program, and for costs that are negative or not finite.
+    """
+    costs = costs_of(program, durations, delays)
+    finish = np.empty((program.operations, costs.width))
+    for part, some in costs.blocks(_WIDE):
+        finish[:, part] = ends(program, some, np.arange(program.operations))
+    return finish.reshape(*program.dims, *costs.batch)
+
+
+def makespan(program: Program, durations: ArrayLike, delays: ArrayLike = 0.0) -> Floats:
+    """Return how long the step takes, [...batch] in seconds; errors as in `solve`, whose maximum it is."""
+    costs = costs_of(program, durations, delays)
+    return longest(program, costs).reshape(costs.batch)
+
+
+def longest(program: Program, costs: Costs) -> Floats:
+    """Return how long the step takes, [column] in seconds."""
+    if costs.width >= _WIDE:
+        return np.concatenate([_longest_of_many(program, some) for _, some in costs.blocks(_BLOCK)])
+    last: Floats = ends(program, costs, program.order[:, -1]).max(axis=0)
+    return last
+
+
+def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
+    """Return when the nodes end, [node, column] in seconds; NOTHING ends at zero."""
+    rounds = together(program)
+    place = rounds.row[:-1].reshape(2, *program.dims)
+    finish = np.empty((rounds.size, costs.width))
+    finish[place[0]], finish[place[1]] = costs.durations, costs.delays
+    finish[0] = 0.0
+    for out, before, needs in rounds.steps:
+        finish[out] += np.maximum(finish.take(before, axis=0), finish.take(needs, axis=0))
+    return finish[rounds.row[nodes]]
+
+
+def _longest_of_many(program: Program, costs: Costs) -> Floats:
+    """The end of the step, [column], by the same maximum and addition a node at a time."""
+    turns = one_by_one(program)
+    cost = [row for array in costs[:2] for row in _each(program, array)]
+    finish = np.zeros((turns.size, costs.width))
+    rows = list(finish)
+    for node, out, before, needs in turns.steps:
+        start = rows[before] if before == needs else np.maximum(rows[before], rows[needs], out=rows[out])
+        np.add(start, cost[node], out=rows[out])
+    last: Floats = finish[turns.last].max(axis=0)
+    return last
+
+
+def _each(program: Program, array: Floats) -> list[Floats]:
+    """The costs of each operation, [column] in the order of their numbers."""
+    repeats = program.dims[2] // array.shape[2]
+    return [row for row in array.reshape(-1, array.shape[-1]) for _ in range(repeats)]
