@@ -6,20 +6,18 @@ import dataclasses
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
 from commsim.errors import InputError
-
-# The reader of YAML needs these when it runs.
-from commsim.training.layers.attention import Attention  # noqa: TC001
-from commsim.training.layers.compressed_attention import CompressedAttention  # noqa: TC001
-from commsim.training.layers.delta_net import DeltaNet  # noqa: TC001
-from commsim.training.layers.experts import Experts  # noqa: TC001
-from commsim.training.layers.feed_forward import FeedForward  # noqa: TC001
-from commsim.training.layers.latent_attention import LatentAttention  # noqa: TC001
-from commsim.training.layers.mamba import Mamba  # noqa: TC001
+from commsim.training.layers.attention import Attention
+from commsim.training.layers.compressed_attention import CompressedAttention
+from commsim.training.layers.delta_net import DeltaNet
+from commsim.training.layers.experts import Experts
+from commsim.training.layers.feed_forward import FeedForward
+from commsim.training.layers.latent_attention import LatentAttention
+from commsim.training.layers.mamba import Mamba
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,6 +63,11 @@ class Block:
         if not self.parts or self.streams < 1:
             raise InputError(f"Block: {self.name}", "nothing", "a mixer, a feed-forward part or both belong here")
 
+    @classmethod
+    def of(cls, *parts: Part) -> Self:
+        """Return the layer that is made of these parts."""
+        return cls(**{_FIELDS[type(part)]: part for part in parts})  # type: ignore[arg-type]
+
     @property
     def _mixers(self) -> list[Mixer]:
         slots = self.attention, self.latent_attention, self.compressed_attention, self.delta_net, self.mamba
@@ -88,6 +91,17 @@ class Block:
     def norms(self) -> int:
         """How many norms of the hidden width the layer has."""
         return (1 if self.parallel else len(self.parts)) + self.post_norm * len(self.parts)
+
+
+_FIELDS: dict[type, str] = {
+    Attention: "attention",
+    LatentAttention: "latent_attention",
+    CompressedAttention: "compressed_attention",
+    DeltaNet: "delta_net",
+    Mamba: "mamba",
+    FeedForward: "feed_forward",
+    Experts: "experts",
+}
 
 
 @dataclass(frozen=True)

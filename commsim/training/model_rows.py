@@ -7,7 +7,7 @@ experts, latent ranks and the pattern of a hybrid; a result may override some of
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
 from commsim.training.layers.attention import Attention
@@ -22,25 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from commsim.training.layers.part import Mixer, Part
+
 _FAMILIES = {
     "bloom-family": {"vocab": "250880", "tied_embeddings": "1"},
     "vtrain-gpt-family": {"vocab": "51200", "tied_embeddings": "1"},
 }
 """What the rows of families say in words: BLOOM's vocabulary (BigScience tr11-176B), GPT-2's as Megatron pads it."""
-
-
-class _Mixer(TypedDict, total=False):
-    """The mixer's field of a block."""
-
-    attention: Attention
-    latent_attention: LatentAttention
-
-
-class _FeedForward(TypedDict, total=False):
-    """The feed-forward field of a block."""
-
-    feed_forward: FeedForward
-    experts: Experts
 
 
 def read_rows(path: Path) -> dict[str, Mapping[str, str]]:
@@ -115,30 +103,29 @@ def _layers(cells: _Cells) -> list[Block]:
     windows = [sliding > 0 and number % (count // sliding) == 0 for number in range(count)]
     mixers = {windowed: _attention(cells, windowed=windowed) for windowed in set(windows)}
     parts = {is_dense: _dense(cells) if is_dense else _experts(cells) for is_dense in set(dense)}
-    return [Block(**mixers[windowed], **parts[is_dense]) for windowed, is_dense in zip(windows, dense)]
+    return [Block.of(mixers[windowed], parts[is_dense]) for windowed, is_dense in zip(windows, dense)]
 
 
-def _attention(cells: _Cells, *, windowed: bool = False) -> _Mixer:
+def _attention(cells: _Cells, *, windowed: bool = False) -> Mixer:
     heads = cells.count("heads")
     if cells.get("kv_lora"):
         rank, nope, rope, value = (cells.count(column) for column in ("kv_lora", "qk_nope", "qk_rope", "v_head"))
         query = cells.count("q_lora", 0) or None
-        return {"latent_attention": LatentAttention(heads, rank, nope, rope, value, query_rank=query)}
+        return LatentAttention(heads, rank, nope, rope, value, query_rank=query)
     rotary = cells.get("activation") != "gelu"  # the GPT family learns its positions
     span = Span(most=cells.count("swa_window") if windowed else None)
-    return {"attention": Attention(heads, cells.count("kv_heads"), cells.count("head_dim"), span=span, rotary=rotary)}
+    return Attention(heads, cells.count("kv_heads"), cells.count("head_dim"), span=span, rotary=rotary)
 
 
-def _dense(cells: _Cells) -> _FeedForward:
-    return {"feed_forward": FeedForward(cells.count("ffn_hidden"), gated=cells.count("gated_mlp", 0) == 1)}
+def _dense(cells: _Cells) -> Part:
+    return FeedForward(cells.count("ffn_hidden"), gated=cells.count("gated_mlp", 0) == 1)
 
 
-def _experts(cells: _Cells) -> _FeedForward:
+def _experts(cells: _Cells) -> Part:
     count, top_k, width = (cells.count(column) for column in ("n_experts", "topk", "moe_ffn_hidden"))
     gated, latent = cells.count("gated_mlp", 0) == 1, cells.count("latent", 0) or None
-    return {
-        "experts": Experts(count, top_k, width, gated=gated, shared=cells.count("shared_ffn_hidden", 0), latent=latent)
-    }
+    shared = cells.count("shared_ffn_hidden", 0)
+    return Experts(count, top_k, width, gated=gated, shared=shared, latent=latent)
 
 
 def _mamba(cells: _Cells) -> Mamba:
@@ -152,12 +139,8 @@ def _hybrid(cells: _Cells) -> list[Block]:
     if set(pattern) - set("M*-E") or len(pattern) != cells.count("layers"):
         expected = f"{cells['layers']} letters out of M, *, - and E belong here"
         raise InputError(f"{cells.name}: hybrid", pattern, expected)
-    return [_HYBRID[letter](cells) for letter in pattern]
+    parts = {letter: _HYBRID[letter](cells) for letter in set(pattern)}
+    return [Block.of(parts[letter]) for letter in pattern]
 
 
-_HYBRID: Mapping[str, Callable[[_Cells], Block]] = {
-    "M": lambda cells: Block(mamba=_mamba(cells)),
-    "*": lambda cells: Block(**_attention(cells)),
-    "-": lambda cells: Block(**_dense(cells)),
-    "E": lambda cells: Block(**_experts(cells)),
-}
+_HYBRID: Mapping[str, Callable[[_Cells], Part]] = {"M": _mamba, "*": _attention, "-": _dense, "E": _experts}
