@@ -203,7 +203,9 @@ def test_what_cannot_be_cut(given: tuple[str, int, int], line: str) -> None:
         compiled(*given)
 
 
-@pytest.mark.parametrize(("schedule", "group"), [("1f1b", 4), ("gpipe", 4), ("interleaved", 3), ("interleaved", 6)])
+@pytest.mark.parametrize(
+    ("schedule", "group"), [("1f1b", 4), ("gpipe", 4), ("interleaved", 3), ("interleaved", 6), ("interleaved", 9)]
+)
 def test_groups_that_do_not_fit(schedule: str, group: int) -> None:
     with pytest.raises(InputError, match=f"pipeline: group: {group}; "):
         compiled(schedule, 4, 8, 2 if schedule != "1f1b" else 1, group=group)

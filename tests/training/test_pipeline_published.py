@@ -76,15 +76,21 @@ def test_activations_of_interleaved(stages: int, virtual: int) -> None:
 
 
 def test_order_of_interleaved() -> None:
-    """Device 1 of figure 4 of Narayanan et al. 2021 (4 stages, 8 micro-batches, 2 chunks): warm-up and first turns."""
-    program = compiled("interleaved", 4, 8, 2)
-    first = turns(program, 0)[:14]
-    warmup = [(0, 0, j) for j in range(4)] + [(0, 4, j) for j in range(4)] + [(0, 0, 4), (0, 0, 5)]
-    assert first == [*warmup, (0, 0, 6), (1, 4, 0), (0, 0, 7), (1, 4, 1)]
+    """4 stages, 8 micro-batches, 2 chunks: 10 forwards ahead on stage 0 (Megatron-LM: 2 (p - 1 - s) + (v - 1) p)."""
+    first = turns(compiled("interleaved", 4, 8, 2), 0)[:14]
+    ahead = [(0, 0, j) for j in range(4)] + [(0, 4, j) for j in range(4)] + [(0, 0, 4), (0, 0, 5)]
+    assert first == [*ahead, (0, 0, 6), (1, 4, 0), (0, 0, 7), (1, 4, 1)]
 
 
 def test_groups_of_interleaved() -> None:
-    """A last group keeps at least p micro-batches, so that the fewest of a group for 9 on 4 stages is 5."""
+    """Megatron-LM's schedule table for 2 stages, 5 micro-batches in groups of 3, 2 chunks (its `schedules.py`)."""
+    forwards = [turn for turn in turns(compiled("interleaved", 2, 5, 2, group=3), 0) if turn[0] == 0]
+    assert [microbatch for _, _, microbatch in forwards] == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
+    assert [chunk // 2 for _, chunk, _ in forwards] == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]
+
+
+def test_the_fewest_of_a_group_are_chosen() -> None:
+    """The last group keeps at least p micro-batches, so that 9 micro-batches on 4 stages need groups of 5."""
     chosen = compiled("interleaved", 4, 9, 2)
     assert np.array_equal(chosen.order, compiled("interleaved", 4, 9, 2, group=5).order)
     assert turns(chosen, 0)[:6] == [(0, 0, j) for j in range(5)] + [(0, 4, 0)]

@@ -146,13 +146,13 @@ def _later_stages(shape: Shape) -> Integers:
 
 
 def _group(shape: Shape) -> int:
-    """The micro-batches of a group, given or the fewest that Megatron-LM takes."""
+    """The micro-batches of a group, given or the fewest that Megatron-LM takes (both by its own bounds)."""
     p, m = shape.stages, shape.microbatches
     if m < p:
         raise InputError("pipeline: microbatches", m, f"interleaved needs at least as many as stages ({p})")
     group = shape.group or next(size for size in range(p, m + 1) if _fits(size, shape))
-    if group < p or not _fits(group, shape):
-        expected = f"{p} or more, with no remainder of {m} micro-batches below {p}, belongs here"
+    if not p <= group <= m or not _fits(group, shape):
+        expected = f"{p} to {m}, with no remainder of {m} micro-batches below {p}, belongs here"
         raise InputError("pipeline: group", group, expected)
     return group
 
