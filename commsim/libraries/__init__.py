@@ -1,0 +1,1 @@
+"""Who chooses the algorithm, and how long does it take?"""

@@ -1,0 +1,104 @@
+"""What does software make of a link: which share of its bandwidth, at which cost a message?"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.errors import InputError
+from commsim.figures import Corner, at
+from commsim.reading import load_yaml, read
+from commsim.shipped import folder
+from commsim.units import Bytes, Seconds, Share
+
+if TYPE_CHECKING:
+    from commsim.hardware.topology import Link
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How messages are cut and acknowledged: fixed cost of a call, of a message inside and through the network.
+
+    `payload` is the share of the bytes on the wire that are data, `rate` the most that one GPU moves with it (B/s), and
+    `chunk` the piece that streams from rank to rank.
+    """
+
+    base: Seconds
+    inside: Seconds
+    network: Seconds
+    payload: Share = 1.0
+    chunk: Bytes = 0.0
+
+
+@dataclass(frozen=True)
+class LinkUse:
+    """What software reaches on a kind of link: the share of its bandwidth, and the share when switches reduce."""
+
+    efficiency: Share
+    in_network: Share | None = None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A library on a class of machine: its protocols (`in_network` is that of in-switch reduction), and its use of links
+    by patterns of their kind, of which the first that fits counts.
+    """
+
+    name: str
+    links: Mapping[str, LinkUse]
+    protocols: Mapping[str, Protocol] = field(default_factory=dict)
+    in_network: Protocol | None = None
+    source: str = ""
+
+    def use(self, kind: str) -> LinkUse:
+        """Return the use of a kind of link; InputError when no pattern fits it."""
+        for pattern, use in self.links.items():
+            if fnmatch.fnmatchcase(kind, pattern):
+                return use
+        raise InputError(f"calibration {self.name}: links", kind, "no pattern fits this kind of link", among=self.links)
+
+
+@lru_cache(maxsize=32)
+def calibration(name: str) -> Calibration:
+    """Return the shipped calibration of that name, or the one in a YAML file; InputError when there is none."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else folder("topologies") / "calibrations" / f"{name}.yaml"
+    if not path.exists():
+        names = [known.stem for known in (folder("topologies") / "calibrations").glob("*.yaml")]
+        raise InputError("calibration", name, "no such calibration", among=names)
+    return read(Calibration, load_yaml(path), path.name)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Which machine is asked about: the end of its uncertain figures' ranges, and what is made faster in a what-if.
+
+    `low` is the slow end (low bandwidth, high latency), `high` the fast one. `faster` are (pattern of link kinds, factor).
+    """
+
+    corner: Corner = "nominal"
+    faster: tuple[tuple[str, float], ...] = ()
+
+    def factor(self, kind: str) -> float:
+        """Return by how much a kind of link (or `compute`, `memory`) is faster than it is."""
+        return math.prod(factor for pattern, factor in self.faster if fnmatch.fnmatchcase(kind, pattern))
+
+
+NOMINAL = Case()
+_OPPOSITE: dict[Corner, Corner] = {"nominal": "nominal", "low": "high", "high": "low"}
+
+
+def rates(kinds: tuple[Link, ...], case: Case = NOMINAL) -> tuple[Floats, Floats]:
+    """Return bandwidth[kind] and latency[kind] of links in that case."""
+    bandwidth = np.array([at(link.bandwidth, case.corner) * case.factor(link.kind) for link in kinds])
+    latency = np.array([at(link.latency, _OPPOSITE[case.corner]) for link in kinds])
+    return bandwidth, latency

@@ -1,0 +1,120 @@
+"""How long does a kernel take?
+
+Each operation stands on the roofline (Williams et al. 2009): FLOPs at the rate that its shape allows, bytes at the rate of
+the memory, and never less than a kernel launch. Everything takes arrays, one entry a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.errors import InputError
+from commsim.figures import at
+from commsim.libraries.calibration import NOMINAL, Case
+from commsim.reading import load_yaml, read
+from commsim.shipped import folder
+from commsim.units import FlopsPerSecond, Seconds, Share
+
+if TYPE_CHECKING:
+    from commsim.hardware.system import Accelerator
+    from commsim.training.operations import Array, Operation
+
+DEEP = 128.0
+"""Elements of k that the prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
+_LAUNCH, _GRAPH = 2.5e-6, 1.3e-6
+"""Back to back kernels in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200), when the accelerator says nothing."""
+_LIKE = {"turing": "volta", "lovelace": "ada", "rubin ultra": "rubin", "blackwell ultra": "blackwell"}
+
+
+@dataclass(frozen=True)
+class KernelFigures:
+    """What `topologies/kernels.yaml` says of an architecture; attention and sustained are shares (see there)."""
+
+    tiles: tuple[tuple[float, ...], ...]
+    sustained: Share
+    attention: Share
+    attention_backward: Share
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What one accelerator's kernels reach: rates in FLOP/s by number format, B/s of its memory, the launch of a kernel."""
+
+    rates: dict[str, FlopsPerSecond]
+    peaks: dict[str, FlopsPerSecond]
+    memory: float
+    multiprocessors: int
+    figures: KernelFigures
+    launch: Seconds = _LAUNCH
+
+    def seconds(self, operation: Operation, number_format: str, *, backward: bool = False) -> Array:
+        """Return the time of an operation in that number format of its matmuls, s."""
+        if operation.kind == "matmul":
+            busy = self._matmul(operation, number_format)
+        elif operation.kind == "attention":
+            share = self.figures.attention_backward if backward else self.figures.attention
+            busy = operation.flops / (self._peak(number_format) * share)
+        else:
+            busy = 0.0
+        return np.maximum(np.maximum(busy, operation.bytes / self.memory), self.launch)
+
+    def _matmul(self, one: Operation, number_format: str) -> Array:
+        """The fastest of the tile shapes that a library could choose.
+
+        Tiles fill the multiprocessors in waves, and the last wave takes as long as a full one (NVIDIA, Matrix
+        Multiplication Background User's Guide, "tile" and "wave quantization").
+        """
+        rate = self._rate(number_format) / self.multiprocessors
+        fastest: Array = np.inf
+        for rows, columns, share in self.figures.tiles:
+            tiles = np.ceil(one.m / rows) * np.ceil(one.n / columns) * one.batch
+            waves = np.ceil(tiles / self.multiprocessors)
+            fastest = np.minimum(fastest, waves * 2 * rows * columns * (one.k + DEEP) / (rate * share))
+        return fastest
+
+    def _rate(self, number_format: str) -> float:
+        return _known(self.rates, number_format)
+
+    def _peak(self, number_format: str) -> float:
+        return _known(self.peaks, number_format)
+
+
+def _known(table: dict[str, float], number_format: str) -> float:
+    if number_format not in table:
+        raise InputError("precision", number_format, "this accelerator has no such matrix unit", among=table)
+    return table[number_format]
+
+
+@lru_cache(maxsize=1)
+def _figures() -> dict[str, KernelFigures]:
+    table = load_yaml(folder("topologies") / "kernels.yaml")
+    return {name: read(KernelFigures, said, f"kernels.yaml: {name}") for name, said in table.items()}
+
+
+def kernels(accelerator: Accelerator, case: Case = NOMINAL, *, cuda_graphs: bool = False) -> Kernels:
+    """Return what the accelerator's kernels reach, in that case.
+
+    A format whose achieved share nobody measured takes that of bf16. InputError for an architecture without kernels.
+    """
+    name = _LIKE.get(accelerator.architecture, accelerator.architecture)
+    if name not in _figures():
+        raise InputError(f"{accelerator.name}: architecture", name, "no kernels are described for it", among=_figures())
+    said, corner = _figures()[name], case.corner
+    faster = {what: case.factor(what) for what in ("compute", "memory")}
+    share = {key: at(value, corner) for key, value in accelerator.achieved.items()}
+    peaks = {key: at(value, corner) * faster["compute"] for key, value in accelerator.peak.items()}
+    sustained = at(said.sustained, corner)
+    best = {key: peak * share.get(key, share.get("bf16", 0.75)) for key, peak in peaks.items()}
+    launch = float(accelerator.launch or _LAUNCH)
+    return Kernels(
+        rates={key: rate * sustained for key, rate in best.items()},
+        peaks=peaks,
+        memory=at(accelerator.memory_bandwidth, corner) * share.get("memory", 0.88) * faster["memory"],
+        multiprocessors=accelerator.multiprocessors or 128,
+        figures=replace(said, attention=at(said.attention, corner)),
+        launch=min(launch, _GRAPH) if cuda_graphs else launch,
+    )

@@ -1,0 +1,139 @@
+"""How long does a step take, and why?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from commsim.errors import InputError
+from commsim.figures import is_range
+from commsim.libraries.calibration import NOMINAL, Case
+from commsim.libraries.nccl import Nccl
+from commsim.training.compute import kernels
+from commsim.training.memory import Memory, memory
+from commsim.training.passes import Machine, Said
+from commsim.training.recipe import Recipe
+from commsim.training.setting import Setting
+from commsim.training.step import Step, step
+from commsim.training.work import model_flops
+
+if TYPE_CHECKING:
+    from commsim.hardware.system import System
+    from commsim.libraries.library import Library
+    from commsim.training.model import Model
+    from commsim.training.plan import Plan
+
+WHAT_IFS = {
+    "compute": "matrix units twice as fast",
+    "memory": "memory twice as fast",
+    "scale-up": "links of the scale-up domain twice as fast",
+    "network": "NICs and network twice as fast",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The time of a step of a model under a plan on a machine, with its reasons."""
+
+    setting: Setting
+    library: Library
+
+    @cached_property
+    def step(self) -> Step:
+        """The step at the nominal figures of the machine."""
+        return self.at(NOMINAL)
+
+    def at(self, case: Case) -> Step:
+        """Return the step in another case: at the end of the machine's ranges, or with something made faster."""
+        tuned = kernels(self.setting.system.accelerator, case, cuda_graphs=self.setting.recipe.cuda_graphs)
+        return step(self.setting, Machine(tuned, self.library, case))
+
+    @property
+    def step_time(self) -> float:
+        """Time of one optimizer step, s."""
+        return self.step.seconds
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Memory of the fullest rank."""
+        return memory(self.setting, self.step.chunks, self.step.program)
+
+    @property
+    def tokens_per_second_per_gpu(self) -> float:
+        """Tokens per second and GPU."""
+        return self.setting.tokens_per_step / self.step_time / self.setting.system.gpus
+
+    @cached_property
+    def model_flops_per_gpu(self) -> float:
+        """FLOPs of the model per GPU and step: causal, with logits, without recompute (see `model_flops`)."""
+        setting = self.setting
+        flops = model_flops(setting.model, float(setting.recipe.sequence))
+        return float(flops) * setting.tokens_per_step / setting.system.gpus
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs utilisation: `model_flops_per_gpu` over the dense peak of the matmuls' number format."""
+        peak = self.setting.system.accelerator.peak[self.setting.recipe.matmul_format]
+        return self.model_flops_per_gpu / self.step_time / peak
+
+    @cached_property
+    def range(self) -> tuple[float, float] | None:
+        """Step time at the fast and at the slow end of the machine's figures, s; None when they are all certain."""
+        system = self.setting.system
+        figures = [*system.accelerator.peak.values(), system.accelerator.memory_bandwidth]
+        links = [value for link in system.topology.kinds for value in (link.bandwidth, link.latency)]
+        if not any(map(is_range, [*figures, *links])):
+            return None
+        return self.at(Case("high")).seconds, self.at(Case("low")).seconds
+
+    @cached_property
+    def what_if(self) -> dict[str, float]:
+        """Step time saved, s, if one resource were twice as fast: what would help most."""
+        system = self.setting.system
+        cases = {"compute": ["compute"], "memory": ["memory"], **_links(system)}
+        return {
+            name: self.step_time - self.at(Case(faster=tuple((kind, 2.0) for kind in kinds))).seconds
+            for name, kinds in cases.items()
+            if kinds
+        }
+
+    def explain(self, axis: str) -> tuple[Said, ...]:
+        """Return what is said along an axis: each collective with its algorithm, its limit and its time.
+
+        InputError for an axis that says nothing in this plan.
+        """
+        found = tuple(one for one in self.step.said if one.traffic.axis == axis)
+        if not found:
+            speaking = list(dict.fromkeys(one.traffic.axis for one in self.step.said))
+            raise InputError("axis", axis, "it says nothing in this plan", among=speaking)
+        return found
+
+
+def _links(system: System) -> dict[str, list[str]]:
+    """The kinds of link inside the scale-up domain, as its GPUs use them, and those of the network."""
+    inside: list[str] = []
+    if system.gpus > 1:
+        crossed = system.topology.route(np.array([0]), np.array([1])).hops[0] > 0
+        inside = [link.kind for link, used in zip(system.topology.kinds, crossed) if used]
+    network = [system.fabric.cable.kind, system.fabric.hop.kind] if system.fabric else []
+    return {"scale-up": inside, "network": network}
+
+
+def estimate(model: Model, plan: Plan, system: System, *, library: Library | None = None, **recipe: Any) -> Estimate:  # noqa: ANN401
+    """Return the estimate of a step; the keywords are the fields of `Recipe` (`global_batch` must be given).
+
+    InputError when plan, model, recipe and machine do not fit each other, and for a machine whose accelerator has no
+    figures of its own.
+    """
+    known = [field.name for field in fields(Recipe)]
+    for key in recipe:
+        if key not in known:
+            raise InputError("estimate", key, "no such option of a recipe", among=known)
+    if "global_batch" not in recipe:
+        raise InputError("estimate", sorted(recipe), "global_batch (sequences a step) belongs here")
+    if system.template:
+        raise InputError(f"system {system.name}", system.name, f"nothing is published of it; try {system.template}")
+    return Estimate(Setting(model, plan, Recipe(**recipe), system), library or Nccl())

@@ -1,0 +1,81 @@
+"""How is the plan run: batches, number formats, what is recomputed, what overlaps?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from commsim.errors import InputError
+from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Recomputed
+
+Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+PRECISIONS: dict[str, tuple[str, str]] = {
+    "bf16": ("bf16", "bf16"),
+    "fp16": ("fp16", "fp16"),
+    "fp8": ("fp8", "bf16"),
+    "mxfp8": ("fp8", "bf16"),
+    "nvfp4": ("nvfp4", "bf16"),
+}
+"""For each precision the number format of the layers' matmuls, and of everything else (attention, logits, activations)."""
+RECOMPUTE: dict[str, Recomputed] = {"none": NOTHING, "selective": SELECTIVE, "full": FULL}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The choices beside the plan, under their trainers' names.
+
+    `global_batch` sequences a step, `micro_batch` of them at once on a rank. `recompute` is none, selective, full or
+    Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of each stage. `schedule` is that of
+    the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data` =
+    --overlap-grad-reduce and --overlap-param-gather, `overlap_expert` = hiding dispatch behind compute. `imbalance` =
+    tokens of the most loaded expert rank over the mean.
+    """
+
+    global_batch: int
+    micro_batch: int = 1
+    sequence: int = 8192
+    precision: str = "bf16"
+    recompute: str = "none"
+    recompute_layers: int | None = None
+    schedule: str | None = None
+    overlap_tensor: bool = False
+    overlap_data: bool = True
+    overlap_expert: bool = False
+    imbalance: float = 1.0
+    fused_attention: bool = True
+    cuda_graphs: bool = False
+    gradient_bytes: float = 4.0
+    weight_bytes: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no recipe; InputError."""
+        for name in ("global_batch", "micro_batch", "sequence"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+                raise InputError(name.replace("_", "-"), value, "a whole number of at least 1 belongs here")
+        if self.precision not in PRECISIONS:
+            raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
+        unknown = [name for name in self.recompute.split("+") if name not in {**RECOMPUTE, **dict.fromkeys(MODULES)}]
+        if unknown:
+            raise InputError("recompute", unknown[0], "no such choice", among=(*RECOMPUTE, *MODULES))
+        if not 1 <= self.imbalance < float("inf"):
+            raise InputError("imbalance", self.imbalance, "a number of at least 1 belongs here")
+
+    @property
+    def recomputed(self) -> Recomputed:
+        """The modules whose forward pass runs again."""
+        named = [RECOMPUTE.get(name, frozenset({name})) for name in self.recompute.split("+")]
+        return frozenset().union(*named)
+
+    @property
+    def matmul_format(self) -> str:
+        """Number format of the layers' matmuls."""
+        return PRECISIONS[self.precision][0]
+
+    @property
+    def other_format(self) -> str:
+        """Number format of attention and logits."""
+        return PRECISIONS[self.precision][1]
+
+
+_MOST = 10**12
