@@ -87,12 +87,14 @@ def read_config(path: Path) -> Config:
     """Return the table that a JSON file holds. InputError when it is absent, too large, no JSON or no table."""
     where = str(path)
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise InputError(where, f"{size} bytes", f"a model's configuration, {LARGEST_FILE} bytes at most")
-        values = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise InputError(where, error.strerror or str(error), "a readable configuration file belongs here") from None
+    if len(content) > LARGEST_FILE:
+        raise InputError(where, "a larger file", f"a model's configuration, {LARGEST_FILE} bytes at most")
+    try:
+        values = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         problem = str(error) or type(error).__name__
         raise InputError(where, problem, "a model's configuration as JSON belongs here") from None
