@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from commsim.training.model import Norm
+    from commsim.training.block import Norm
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Family:
     shared_gate: bool = False
     expert_bias: bool = False
     sinks: bool = False
+    gate: bool = False
 
 
 FAMILIES: dict[str, Family] = {
@@ -64,7 +65,7 @@ FAMILIES: dict[str, Family] = {
     "qwen2_moe": Family(bias="qkv", shared_gate=True),
     "qwen3": Family(query_norm="head"),
     "qwen3_moe": Family(query_norm="head"),
-    "qwen3_next": Family(query_norm="head", shared_gate=True),
+    "qwen3_next": Family(query_norm="head", shared_gate=True, gate=True),
     "qwen3_5_text": Family(query_norm="head"),
     "qwen3_5_moe_text": Family(query_norm="head", shared_gate=True),
     "starcoder2": Family(gated=False, tied=True, norm="layer", bias="all"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
+from commsim.training.block import Block, stack
 from commsim.training.layers.attention import Attention
-from commsim.training.layers.core import Span
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
-from commsim.training.model import MOST, MOST_LAYERS, Block, Model, stack
+from commsim.training.layers.span import Span
+from commsim.training.model import MOST, MOST_LAYERS, Model
 
 if TYPE_CHECKING:
     from commsim.training.config_keys import Config

@@ -10,13 +10,14 @@ import csv
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
+from commsim.training.block import Block, stack
 from commsim.training.layers.attention import Attention
-from commsim.training.layers.core import Span
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
 from commsim.training.layers.latent_attention import LatentAttention
 from commsim.training.layers.mamba import Mamba
-from commsim.training.model import MOST, MOST_LAYERS, Block, Model, stack
+from commsim.training.layers.span import Span
+from commsim.training.model import MOST, MOST_LAYERS, Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

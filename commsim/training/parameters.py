@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from commsim.training.block import Block, Norm
     from commsim.training.layers.part import Part
-    from commsim.training.model import Block, Model, Norm
+    from commsim.training.model import Model
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from pathlib import Path
 from commsim.errors import InputError
 from commsim.reading import load_yaml, parse_yaml, read
 from commsim.shipped import folder
+from commsim.training.block import Block  # noqa: TC001 - as above
 from commsim.training.config_keys import read_config
 from commsim.training.huggingface import describe
 from commsim.training.llama_params import describe_llama, describes_llama
-from commsim.training.model import MOST_LAYERS, Block, Model
+from commsim.training.model import MOST_LAYERS, Model
 
 _FILES = ("config.json", "params.json")
 

@@ -20,8 +20,9 @@ from commsim.training.projections import columns, replicated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from commsim.training.block import Block
     from commsim.training.layers.part import Part
-    from commsim.training.model import Block, Model
+    from commsim.training.model import Model
 
 _NORM = union("layernorm")
 _ALWAYS: frozenset[str] = frozenset()

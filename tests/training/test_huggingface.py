@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from commsim.errors import InputError
 from commsim.training.config_keys import LARGEST_FILE, Config
 from commsim.training.huggingface import describe
-from commsim.training.layers.core import Span
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
+from commsim.training.layers.span import Span
 from commsim.training.parameters import parameters
 from commsim.training.well_known import model
 

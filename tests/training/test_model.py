@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from commsim.errors import InputError
+from commsim.training.block import Block, stack
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.compressed_attention import CompressedAttention
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
 from commsim.training.layers.mamba import Mamba
-from commsim.training.model import Block, Model, stack
+from commsim.training.model import Model
 from commsim.training.parameters import Parameters, parameters
 from commsim.training.well_known import model, models
 

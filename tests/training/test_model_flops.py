@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commsim.training.layers.core import Span
+from commsim.training.layers.span import Span
 from commsim.training.model import Model
 from commsim.training.model_rows import read_rows, row_model
 from commsim.training.parameters import parameters

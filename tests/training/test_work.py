@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.training.layers.core import Span
+from commsim.training.layers.span import Span
 from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Operation, Shard, Work
 from commsim.training.parameters import parameters
 from commsim.training.well_known import model, models

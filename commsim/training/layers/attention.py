@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from commsim.errors import InputError
-from commsim.training.layers.core import Core, Span
+from commsim.training.layers.core import Core
 from commsim.training.layers.part import need_positive
+from commsim.training.layers.span import Span
 from commsim.training.operations import Array, Operation, Shard, Stored, passing
 from commsim.training.projections import Projection, columns, rows
 

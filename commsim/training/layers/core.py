@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from commsim.training.layers.span import Span
 from commsim.training.operations import (
     SCORE_BYTES,
     Array,
@@ -23,29 +22,7 @@ again, and the gradients of queries and keys, are as wide as the keys; those of 
 With equal widths that is 2.5 times the forward pass."""
 BACKWARD_BYTES = 2.0
 """The backward pass reads all that the forward pass reads and writes, and writes a gradient for each."""
-SCAN_BACKWARD = 2.5
-"""Chunked scans are taken to cost in the backward pass what attention does: states again, then two gradients each."""
 _CORE = union("core_attn")
-
-
-@dataclass(frozen=True)
-class Span:
-    """Which keys a causal query sees: every `stride`-th one, the `most` latest or best of them, within its `chunk`."""
-
-    most: int | None = None
-    stride: int = 1
-    chunk: int | None = None
-
-    def keys(self, sequence: Array) -> Array:
-        """Return how many keys a query sees on average.
-
-        With n = length / stride candidates, of which at most w are seen, the mean over positions of min(position, w)
-        is w - w²/2n; without a limit n/2, the causal half.
-        """
-        candidates = np.minimum(sequence, self.chunk or np.inf) / self.stride
-        most = np.minimum(candidates, self.most or np.inf)
-        seen: Array = most - most**2 / (2 * candidates)
-        return seen
 
 
 @dataclass(frozen=True)
@@ -116,26 +93,3 @@ class Core:
         moved = 2 * scores + mask
         dropout = passing("softmax dropout", shard, moved, moved, split="heads", recompute=_CORE)
         return (*operations[:2], dropout, operations[2]) if self.dropout else operations
-
-
-def scan(name: str, shard: Shard, flops: Array, moved: Array, sizes: tuple[int, int, int]) -> Operation:
-    """Return the fused kernel of a recurrent mixer, chunk by chunk; `sizes` = heads, head width, state.
-
-    `flops` and `moved` (elements) are per token of the rank.
-    """
-    heads, width, state = sizes
-    flops, moved = flops * shard.tokens, moved * shard.tokens * shard.element
-    return Operation(
-        name,
-        "attention",
-        "heads",
-        flops,
-        moved,
-        SCAN_BACKWARD * flops,
-        BACKWARD_BYTES * moved,
-        m=shard.tokens,
-        n=float(state),
-        k=float(width),
-        batch=shard.lanes(heads),
-        recompute=_CORE,
-    )

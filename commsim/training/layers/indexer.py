@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.training.layers.core import BACKWARD_BYTES, Span
+from commsim.training.layers.core import BACKWARD_BYTES
+from commsim.training.layers.span import Span
 from commsim.training.operations import Operation, Shard, union
 from commsim.training.projections import Projection, replicated
 

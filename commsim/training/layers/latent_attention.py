@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from commsim.training.layers.core import Core, Span
+from commsim.training.layers.core import Core
 from commsim.training.layers.indexer import Indexer  # noqa: TC001 - the reader of YAML needs it when it runs
 from commsim.training.layers.part import need_positive
+from commsim.training.layers.span import Span
 from commsim.training.operations import Array, Operation, Shard, Stored, passing, union
 from commsim.training.projections import Projection, columns, replicated, rows
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.training.layers.core import scan
 from commsim.training.layers.part import need_positive
+from commsim.training.layers.scan import scan
 from commsim.training.operations import Array, Operation, Shard, Stored, passing
 from commsim.training.projections import Projection, columns, rows
 
