@@ -14,6 +14,7 @@ from commsim.training.layers.delta_net import DeltaNet
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
 from commsim.training.layers.indexer import Indexer
+from commsim.training.layers.latent_attention import LatentAttention
 from commsim.training.layers.mamba import Mamba
 from commsim.training.model import Model
 from commsim.training.operations import Shard
@@ -163,6 +164,25 @@ def test_compressed_attention() -> None:
     unpooled = dataclasses.replace(part, stride=0, indexer=None)
     assert of_part(part, HIDDEN).total > of_part(unpooled, HIDDEN).total
     assert unpooled.exchanged(SHARD) == 64
+
+
+def test_latent_attention() -> None:
+    """Latents are normalised on their own tokens; queries are rotated, keys put together: both read and written."""
+    part = LatentAttention(8, kv_rank=96, nope_dim=64, rope_dim=32, value_dim=48, query_rank=128, gate=True)
+    layer = asked(Block.of(part))
+    rotated = 8 * (64 + 32)
+    assert moved(layer) | {"norm": (), "residual": ()} == {
+        "norm": (),
+        "residual": (),
+        "latent norm": (2 * (96 + 128), 3 * (96 + 128)),
+        "rotary embedding": (4 * rotated, 4 * rotated),
+        "gate": (3 * 8 * 48, 5 * 8 * 48),
+    }
+    stored = kept(layer)
+    assert stored["latents"] == 2 * (96 + 128) + 32
+    assert stored["query, key, value"] == 2 * rotated + 8 * 48
+    freed = layer.kept() - layer.kept(frozenset({"mla_up_proj"}))
+    assert freed == 2 * TOKENS * stored["query, key, value"]
 
 
 MIXERS: list[tuple[Part, str, float, int]] = [
