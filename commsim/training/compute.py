@@ -6,7 +6,8 @@ the memory, and never less than a kernel launch. Everything takes arrays, one en
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,23 @@ if TYPE_CHECKING:
     from commsim.hardware.system import Accelerator
     from commsim.training.operations import Array, Operation
 
+NARROW = ("fp8", "nvfp4", "fp4")
 DEEP = 128.0
 """Elements of k that the prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
+CAST_BYTES = 4.0
+"""Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
+(NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
 _LAUNCH, _GRAPH = 2.5e-6, 1.3e-6
 """Back to back kernels in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200), when the accelerator says nothing."""
-_LIKE = {"turing": "volta", "lovelace": "ada", "rubin ultra": "rubin", "blackwell ultra": "blackwell"}
+_LIKE = {"turing": "volta", "lovelace": "ada", "rubin-ultra": "rubin", "blackwell-ultra": "blackwell"}
+
+
+@dataclass(frozen=True)
+class AttentionFigures:
+    """The share of the dense peak that an attention kernel reaches, forward and backward."""
+
+    forward: Share
+    backward: Share
 
 
 @dataclass(frozen=True)
@@ -36,8 +49,8 @@ class KernelFigures:
 
     tiles: tuple[tuple[float, ...], ...]
     sustained: Share
-    attention: Share
-    attention_backward: Share
+    passing: Share
+    attention: Mapping[str, AttentionFigures]
 
 
 @dataclass(frozen=True)
@@ -48,19 +61,31 @@ class Kernels:
     peaks: dict[str, FlopsPerSecond]
     memory: float
     multiprocessors: int
-    figures: KernelFigures
+    tiles: tuple[tuple[float, ...], ...]
+    attention: AttentionFigures
     launch: Seconds = _LAUNCH
 
     def seconds(self, operation: Operation, number_format: str, *, backward: bool = False) -> Array:
         """Return the time of an operation in that number format of its matmuls, s."""
         if operation.kind == "matmul":
-            busy = self._matmul(operation, number_format)
-        elif operation.kind == "attention":
-            share = self.figures.attention_backward if backward else self.figures.attention
+            product = np.maximum(self._matmul(operation, number_format), self._moved(operation.bytes))
+            return product + self._cast(operation, number_format)
+        if operation.kind == "attention":
+            share = self.attention.backward if backward else self.attention.forward
             busy = operation.flops / (self._peak(number_format) * share)
         else:
             busy = 0.0
-        return np.maximum(np.maximum(busy, operation.bytes / self.memory), self.launch)
+        return np.maximum(busy, self._moved(operation.bytes))
+
+    def _moved(self, size: Array) -> Array:
+        """The time of a kernel that only moves bytes, and at least a launch."""
+        return np.maximum(size / self.memory, self.launch)
+
+    def _cast(self, one: Operation, number_format: str) -> Array:
+        """The time to bring a matmul's moving operand (m x k) to a narrow format; weights are cast once a step."""
+        if number_format not in NARROW:
+            return 0.0
+        return self._moved(CAST_BYTES * one.m * one.k * one.batch)
 
     def _matmul(self, one: Operation, number_format: str) -> Array:
         """The fastest of the tile shapes that a library could choose.
@@ -70,7 +95,7 @@ class Kernels:
         """
         rate = self._rate(number_format) / self.multiprocessors
         fastest: Array = np.inf
-        for rows, columns, share in self.figures.tiles:
+        for rows, columns, share in self.tiles:
             tiles = np.ceil(one.m / rows) * np.ceil(one.n / columns) * one.batch
             waves = np.ceil(tiles / self.multiprocessors)
             fastest = np.minimum(fastest, waves * 2 * rows * columns * (one.k + DEEP) / (rate * share))
@@ -95,15 +120,22 @@ def _figures() -> dict[str, KernelFigures]:
     return {name: read(KernelFigures, said, f"kernels.yaml: {name}") for name, said in table.items()}
 
 
-def kernels(accelerator: Accelerator, case: Case = NOMINAL, *, cuda_graphs: bool = False) -> Kernels:
+def kernels(
+    accelerator: Accelerator, case: Case = NOMINAL, *, kernel: str | None = None, cuda_graphs: bool = False
+) -> Kernels:
     """Return what the accelerator's kernels reach, in that case.
 
-    A format whose achieved share nobody measured takes that of bf16. InputError for an architecture without kernels.
+    `kernel` is the generation of the attention kernel (None: the newest). A format whose achieved share nobody measured takes
+    that of bf16. InputError for an architecture without kernels.
     """
     name = _LIKE.get(accelerator.architecture, accelerator.architecture)
     if name not in _figures():
         raise InputError(f"{accelerator.name}: architecture", name, "no kernels are described for it", among=_figures())
     said, corner = _figures()[name], case.corner
+    newest = next(reversed(said.attention))
+    if kernel is not None and kernel not in said.attention:
+        raise InputError("attention kernel", kernel, f"{name} has no such kernel", among=said.attention)
+    attention = said.attention[kernel or newest]
     faster = {what: case.factor(what) for what in ("compute", "memory")}
     share = {key: at(value, corner) for key, value in accelerator.achieved.items()}
     peaks = {key: at(value, corner) * faster["compute"] for key, value in accelerator.peak.items()}
@@ -113,8 +145,9 @@ def kernels(accelerator: Accelerator, case: Case = NOMINAL, *, cuda_graphs: bool
     return Kernels(
         rates={key: rate * sustained for key, rate in best.items()},
         peaks=peaks,
-        memory=at(accelerator.memory_bandwidth, corner) * share.get("memory", 0.88) * faster["memory"],
+        memory=at(accelerator.memory_bandwidth, corner) * at(said.passing, corner) * faster["memory"],
         multiprocessors=accelerator.multiprocessors or 128,
-        figures=replace(said, attention=at(said.attention, corner)),
+        tiles=said.tiles,
+        attention=AttentionFigures(at(attention.forward, corner), at(attention.backward, corner)),
         launch=min(launch, _GRAPH) if cuda_graphs else launch,
     )

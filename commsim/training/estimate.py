@@ -12,13 +12,15 @@ from commsim.errors import InputError
 from commsim.figures import is_range
 from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.nccl import Nccl
+from commsim.training.assumptions import assumed
 from commsim.training.compute import kernels
 from commsim.training.memory import Memory, memory
 from commsim.training.passes import Machine, Said
 from commsim.training.recipe import Recipe
-from commsim.training.setting import Setting
+from commsim.training.setting import UNFUSED, Setting
 from commsim.training.step import Step, step
 from commsim.training.work import model_flops
+from commsim.units import show
 
 if TYPE_CHECKING:
     from commsim.hardware.system import System
@@ -48,7 +50,9 @@ class Estimate:
 
     def at(self, case: Case) -> Step:
         """Return the step in another case: at the end of the machine's ranges, or with something made faster."""
-        tuned = kernels(self.setting.system.accelerator, case, cuda_graphs=self.setting.recipe.cuda_graphs)
+        recipe, accelerator = self.setting.recipe, self.setting.system.accelerator
+        kernel = None if recipe.attention == UNFUSED else recipe.attention
+        tuned = kernels(accelerator, case, kernel=kernel, cuda_graphs=recipe.cuda_graphs)
         return step(self.setting, Machine(tuned, self.library, case))
 
     @property
@@ -80,6 +84,11 @@ class Estimate:
         return self.model_flops_per_gpu / self.step_time / peak
 
     @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the estimate takes for granted, one sentence each."""
+        return tuple(assumed(self.setting, self.step, self.library.name))
+
+    @cached_property
     def range(self) -> tuple[float, float] | None:
         """Step time at the fast and at the slow end of the machine's figures, s; None when they are all certain."""
         system = self.setting.system
@@ -99,6 +108,19 @@ class Estimate:
             for name, kinds in cases.items()
             if kinds
         }
+
+    def __str__(self) -> str:
+        """The estimate in a few lines; `commsim estimate` says more."""
+        parts = {"compute": self.step.compute, "bubble": self.step.bubble, "optimizer": self.step.optimizer}
+        exposed = {f"{axis} exposed": seconds for axis, seconds in self.step.exposed.items()}
+        used = f"{show(self.memory.total, 'B', 3)} of {show(self.memory.capacity, 'B', 3)}"
+        lines = [
+            f"{self.setting.model.name} on {self.setting.system.gpus} GPUs of {self.setting.system.name}: {self.setting.plan}",
+            f"step {show(self.step_time, 's', 4)}, {self.tokens_per_second_per_gpu:.1f} tokens/s/GPU, MFU {self.mfu:.1%}",
+            *(f"  {name:<20}{show(max(value, 0.0), 's', 3)}" for name, value in (parts | exposed).items()),
+            f"memory {used}: {'fits' if self.memory.fits else 'does not fit'}",
+        ]
+        return "\n".join(lines)
 
     def explain(self, axis: str) -> tuple[Said, ...]:
         """Return what is said along an axis: each collective with its algorithm, its limit and its time.

@@ -28,7 +28,8 @@ class Recipe:
     Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of each stage. `schedule` is that of
     the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data` =
     --overlap-grad-reduce and --overlap-param-gather, `overlap_expert` = hiding dispatch behind compute. `imbalance` =
-    tokens of the most loaded expert rank over the mean.
+    tokens of the most loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None
+    for the newest that the accelerator has.
     """
 
     global_batch: int
@@ -42,7 +43,7 @@ class Recipe:
     overlap_data: bool = True
     overlap_expert: bool = False
     imbalance: float = 1.0
-    fused_attention: bool = True
+    attention: str | None = None
     cuda_graphs: bool = False
     gradient_bytes: float = 4.0
     weight_bytes: float = 2.0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from commsim.training.plan import Plan
     from commsim.training.recipe import Recipe
 
+UNFUSED = "unfused"
 ACTIVATION_BYTES = 2.0
 """Activations between operations are bf16 or fp16, also where matmuls are fp8 or fp4."""
 
@@ -75,7 +76,7 @@ class Setting:
             expert_tensor=float(plan.expert_tensor),
             element=ACTIVATION_BYTES,
             sequence_parallel=plan.sequence,
-            fused_attention=recipe.fused_attention,
+            fused_attention=recipe.attention != UNFUSED,
         )
 
     @cached_property
