@@ -30,14 +30,13 @@ _WHOLE = "the whole buffer over all ranks"
 ALL_REDUCE = Collective("all_reduce", _EACH, lambda n: 2 * (n - 1) / n, ("allreduce",))
 ALL_GATHER = Collective("all_gather", _WHOLE, lambda n: (n - 1) / n, ("allgather",))
 REDUCE_SCATTER = Collective("reduce_scatter", _WHOLE, lambda n: (n - 1) / n, ("reducescatter",))
-ALL_TO_ALL = Collective("all_to_all", _WHOLE, lambda n: (n - 1) / n, ("alltoall", "all_to_all_single"))
+ALL_TO_ALL = Collective("all_to_all", _EACH, lambda n: (n - 1) / n, ("alltoall", "all_to_all_single"))
 BROADCAST = Collective("broadcast", _EACH, lambda _: 1.0)
 REDUCE = Collective("reduce", _EACH, lambda _: 1.0)
 SEND_RECV = Collective("send_recv", _EACH, lambda _: 1.0, ("sendrecv", "send", "recv"))
 
 COLLECTIVES: dict[str, Collective] = {
-    kind.name: kind
-    for kind in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST, REDUCE, SEND_RECV)
+    kind.name: kind for kind in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST, REDUCE, SEND_RECV)
 }
 
 

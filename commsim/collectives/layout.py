@@ -7,14 +7,19 @@ lie 64 ranks apart. `copies` are, in the same form, the groups that do the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from commsim.hardware.topology import Topology
 
 Ints = NDArray[np.int64]
 Dim = tuple[int, int]
@@ -60,6 +65,12 @@ class Layout:
         """Groups that act at once."""
         return math.prod(extent for extent, _ in self.copies)
 
+    @property
+    def last(self) -> int:
+        """The largest rank of all groups."""
+        dims = self.copies if self.irregular else (*self.members, *self.copies)
+        return max(self.irregular, default=0) + sum((extent - 1) * stride for extent, stride in dims)
+
     def ranks(self) -> Ints:
         """Return the ranks int[group, member]."""
         return _ranks(self)
@@ -70,6 +81,12 @@ class Layout:
         It is the inner size at which a two-level algorithm splits the group.
         """
         return _within(self, unit)
+
+    def on(self, topology: Topology, *, alone: bool = True) -> Layout:
+        """Return the layout as it counts on a machine: folded, when nothing else acts. InputError when it is too large."""
+        if self.last >= topology.size:
+            raise InputError("rank", self.last, f"the machine has the ranks 0 to {topology.size - 1}")
+        return self.folded(tuple(span * topology.gpus_per_node for span in topology.spans)) if alone else self
 
     def folded(self, units: tuple[int, ...]) -> Layout:
         """Return the layout with the copies left out that only repeat what happens elsewhere.
@@ -119,5 +136,5 @@ def _within(layout: Layout, unit: int) -> int:
     changes = np.flatnonzero(np.diff(blocks[0])) + 1
     inner = int(changes[0]) if len(changes) else layout.size
     even = layout.size % inner == 0 and bool((blocks.reshape(len(blocks), -1, inner) == blocks[:, ::inner, None]).all())
-    distinct = even and all(len(np.unique(row)) == layout.size // inner for row in blocks[:, ::inner])
+    distinct = even and bool(np.diff(np.sort(blocks[:, ::inner], axis=1), axis=1).all())
     return inner if distinct else 1

@@ -10,36 +10,46 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-SWITCH = np.array([-1], dtype=np.int64)
-"""The far end of a transfer that stops in the network: the switches that join the group."""
-How = Literal["unicast", "reduce", "multicast"]
+SWITCH = np.array([[-1]], dtype=np.int64)
+"""The far end of a transfer that stops in the network: the switch that joins the group."""
+How = Literal["unicast", "exchange", "reduce", "multicast"]
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """Messages source[t] -> target[t] of `share` of the size each; either end may be `SWITCH`.
+    """Messages between places of the group: source[group, t] -> target[group, t], each `share`[t] of the size.
 
-    `reduce`: what members send up is added in the switches, so each link carries it once, however many are below it;
-    `multicast`: the reverse. `complete`: every rank sends its share to every other one (the arrays stay empty).
+    Several groups (rows) do the same at once. `exchange`: every member of a row sends `share` to every other one of it.
+    Either end may be `SWITCH`; then `reduce` adds in the switches what the members of a row send up, so that a link
+    carries it once however many are below it, `multicast` copies it on the way down, and `unicast` does neither.
     """
 
     source: Ints
     target: Ints
     share: Floats
     how: How = "unicast"
-    complete: bool = False
+
+    def on(self, groups: Ints, scale: float) -> Transfer:
+        """Return the transfer done at once by several groups of places, groups[group, place], with sizes times `scale`."""
+        source, target = (_within(groups, end) for end in (self.source, self.target))
+        return replace(self, source=source, target=target, share=self.share * scale)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Transfers that happen together, `repeat` times one after another."""
+    """Transfers that happen together, `repeat` times one after another.
 
-    transfers: tuple[Transfer, ...]
+    `relayed`: what comes in with one repetition goes out with the next, as in a ring, so that a byte crosses the mean way
+    of a transfer each time and nobody waits for the longest.
+    """
+
+    transfers: tuple[Transfer, ...] = ()
     repeat: int = 1
+    relayed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,55 +62,57 @@ class Phase:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Phases one after another, or `streaming` into each other chunk by chunk (then the slowest sets the pace)."""
+    """Phases one after another, or `streaming` into each other chunk by chunk, so that all are under way at once."""
 
     phases: tuple[Phase, ...]
     streaming: bool = False
 
-    def then(self, other: Schedule, *, streaming: bool | None = None) -> Schedule:
-        """Return this schedule followed by another."""
-        together = self.streaming or other.streaming if streaming is None else streaming
-        return Schedule(self.phases + other.phases, together)
+    def then(self, other: Schedule) -> Schedule:
+        """Return this schedule followed by another; streaming when one of them is."""
+        return Schedule(self.phases + other.phases, self.streaming or other.streaming)
 
     def on(self, groups: Ints, scale: float = 1.0) -> Schedule:
-        """Return the schedule done by several groups of places at once: groups int[group, place], sizes times `scale`."""
+        """Return the schedule done by several groups of places at once: groups[group, place], sizes times `scale`."""
         return replace(self, phases=tuple(_phase_on(phase, groups, scale) for phase in self.phases))
 
 
-def transfer(source: Ints, target: Ints, share: float | Floats, how: How = "unicast") -> Transfer:
-    """Return a transfer with source, target and share broadcast against each other."""
-    ends = np.broadcast_arrays(np.asarray(source), np.asarray(target), np.asarray(share, dtype=np.float64))
-    return Transfer(ends[0].astype(np.int64), ends[1].astype(np.int64), ends[2], how)
+NOTHING = Schedule((Phase((Round(),)),))
+"""What a group of one does."""
 
 
-def everyone(share: float) -> Transfer:
-    """Return the transfer in which every rank sends `share` to every other rank."""
-    none = np.zeros(0, dtype=np.int64)
-    return Transfer(none, none, np.array([share]), complete=True)
+def transfer(source: ArrayLike, target: ArrayLike, share: ArrayLike) -> Transfer:
+    """Return the messages source[t] -> target[t] of share[t] each, broadcast against each other."""
+    ends = np.broadcast_arrays(np.atleast_1d(source), target, np.asarray(share, dtype=np.float64))
+    return Transfer(ends[0].astype(np.int64)[None], ends[1].astype(np.int64)[None], ends[2].astype(np.float64))
 
 
-def rounds(*transfers: Transfer, repeat: int = 1) -> Schedule:
-    """Return a schedule in which each of the transfers is one round of its own, `repeat` times."""
-    return Schedule((Phase(tuple(Round((one,), repeat) for one in transfers)),))
+def everyone(size: int, share: float) -> Transfer:
+    """Return the exchange in which each of `size` places sends `share` to every other one."""
+    return Transfer(np.arange(size)[None], np.arange(size)[None], np.array([share]), "exchange")
+
+
+def raised(size: int, share: float, how: How = "unicast") -> Transfer:
+    """Return the transfer in which each of `size` places sends `share` to the switch that joins them."""
+    return Transfer(np.arange(size)[None], SWITCH, np.array([share]), how)
+
+
+def lowered(size: int, share: float, how: How = "unicast") -> Transfer:
+    """Return the transfer in which each of `size` places receives `share` from the switch that joins them."""
+    return Transfer(SWITCH, np.arange(size)[None], np.array([share]), how)
+
+
+def rounds(*transfers: Transfer, streaming: bool = False) -> Schedule:
+    """Return a schedule in which each of the transfers is a round of its own."""
+    return Schedule((Phase(tuple(Round((one,)) for one in transfers), streaming),), streaming)
 
 
 def _phase_on(phase: Phase, groups: Ints, scale: float) -> Phase:
     def moved(one: Round) -> Round:
-        return replace(one, transfers=tuple(_transfer_on(t, groups, scale) for t in one.transfers))
+        return replace(one, transfers=tuple(each.on(groups, scale) for each in one.transfers))
 
     return replace(phase, rounds=tuple(map(moved, phase.rounds)))
 
 
-def _transfer_on(one: Transfer, groups: Ints, scale: float) -> Transfer:
-    """The transfer in every group; a complete exchange is written out, for its groups are only part of the whole."""
-    if one.complete:
-        a, b = np.divmod(np.arange(groups.shape[1] ** 2), groups.shape[1])
-        pair = a != b
-        one = transfer(a[pair], b[pair], one.share[0])
-    source, target = (_ends_on(end, groups) for end in (one.source, one.target))
-    share = np.broadcast_to(one.share * scale, (len(groups), len(one.share)))
-    return replace(one, source=source.reshape(-1), target=target.reshape(-1), share=share.reshape(-1), complete=False)
-
-
-def _ends_on(ends: Ints, groups: Ints) -> Ints:
-    return np.where(ends < 0, -1, groups[:, np.maximum(ends, 0)])
+def _within(groups: Ints, end: Ints) -> Ints:
+    """The end's places read as places in each of the groups; the switch stays what it is."""
+    return end if end is SWITCH else groups[:, end].reshape(-1, end.shape[1])

@@ -10,152 +10,127 @@ and the target's), every vertex from level l on once. It holds every path that d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
-import numpy as np
-from numpy.typing import NDArray
 
 from commsim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as Members
 
 Edge = tuple[str, str]
 Vertex = tuple[str, int]
 """A vertex of the doubled cell: its name and its side (0 the source's, 1 the target's)."""
+ENDPOINTS = ("gpu", "lpu")
+"""The parts that are ranks: the endpoints of every transfer."""
 UP, DOWN = 0, 1
-_REMEMBERED = 65_536
+_NONE: frozenset[Vertex] = frozenset()
 
 
 @dataclass(frozen=True)
 class Path:
     """The way of one transfer: which edges of the cell, on whose side, with which share; and one path's edges in order.
 
-    `network` tells whether it leaves the machine through a NIC.
+    `network` says whether it passes a NIC.
     """
 
-    edges: tuple[Edge, ...]
-    sides: tuple[int, ...]
-    shares: tuple[float, ...]
-    chain: tuple[Edge, ...]
+    edges: tuple[Edge, ...] = ()
+    sides: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
+    chain: tuple[Edge, ...] = ()
     network: bool = False
 
 
-PathOf = Callable[["nx.DiGraph[str]", int, int, int], Path]
-
-
 @dataclass(frozen=True)
-class Table:
-    """Paths as arrays, one row each, padded to the longest: edge, side, share [path, hop]; hops [path, kind], network."""
+class _Reach:
+    """What lies before a target: the cost to it from every vertex that may send to it, and the vertices that pass it on."""
 
-    edge: NDArray[np.int64]
-    side: NDArray[np.int64]
-    share: NDArray[np.float64]
-    hops: NDArray[np.int64]
-    network: NDArray[np.bool_]
+    cost: Mapping[Vertex, float]
+    forwards: Members[Vertex]
 
 
-def padded(paths: list[Path], order: Mapping[Edge, int], kind_index: NDArray[np.int64]) -> Table:
-    """Return the paths as a Table; `order` numbers the edges of the cell and `kind_index` tells their kinds."""
-    width = max((len(path.edges) for path in paths), default=0)
-    kinds = int(kind_index.max(initial=-1)) + 1
-    edge = np.zeros((len(paths), width), dtype=np.int64)
-    side, share = np.zeros_like(edge), np.zeros(edge.shape)
-    hops = np.zeros((len(paths), kinds), dtype=np.int64)
-    for row, path in enumerate(paths):
-        used = len(path.edges)
-        edge[row, :used] = [order[pair] for pair in path.edges]
-        side[row, :used], share[row, :used] = path.sides, path.shares
-        np.add.at(hops[row], [int(kind_index[order[pair]]) for pair in path.chain], 1)
-    return Table(edge, side, share, hops, np.array([path.network for path in paths], dtype=np.bool_))
-
-
-def on_side(path: Path, side: int) -> Path:
-    """Return what of a path lies on the source's (0) or the target's (1) side; the chain stays whole."""
-    kept = [i for i, where in enumerate(path.sides) if where == side]
-    return Path(*(tuple(values[i] for i in kept) for values in (path.edges, path.sides, path.shares)), path.chain, path.network)
-
-
-@lru_cache(maxsize=_REMEMBERED)
 def between(cell: nx.DiGraph[str], a: int, b: int, level: int) -> Path:
     """Return the way from GPU `a` to GPU `b` of nodes that meet at `level`. InputError when there is none."""
-    gpus = _gpus(cell)
+    gpus = gpus_of(cell)
     source, target = (gpus[a], 0), (gpus[b], 1 if level else 0)
     if source == target:
-        return Path((), (), (), ())
-    ends = (source, target)
-    inside, own = frozenset[Vertex](), frozenset((nic, side) for gpu, side in ends for nic in _nics(cell)[gpu])
-    found = _split(_doubled(cell, level), ends, inside) or _split(_doubled(cell, level), ends, own)
-    if found is None:
-        raise InputError("topology", f"{gpus[a]} and {gpus[b]}", "no path joins these two GPUs; a link is missing")
-    return found
+        return Path()
+    graph = doubled(cell, level)
+    inside = _before(graph, target)
+    if source in inside.cost:
+        return _split(graph, (source, target), inside)
+    through = _before(graph, target, _ports(cell, source) | _ports(cell, target))
+    if source not in through.cost:
+        where = "of one node" if level == 0 else f"of two nodes that meet {level} tiers up"
+        raise InputError("topology", f"{gpus[a]} and {gpus[b]}", f"no path joins these two {where}: a link is missing")
+    return _split(graph, (source, target), through)
 
 
-@lru_cache(maxsize=1024)
-def switched(direction: int, everyone: tuple[int, ...]) -> PathOf:
-    """Return the function that finds the way between a GPU and the switch that reduces for `everyone` (GPUs of a node).
+def to_switch(cell: nx.DiGraph[str], local: int, switch: str, direction: int) -> Path:
+    """Return the way between a GPU and a switch above it, `UP` or `DOWN`. InputError when there is none."""
+    ends = ((gpus_of(cell)[local], 0), (switch, 0))
+    # The way down is found from the GPU as well, on the graph turned round.
+    graph = doubled(cell, 0) if direction == UP else _turned(doubled(cell, 0))
+    reach = _before(graph, ends[1], _ports(cell, ends[0]))
+    if ends[0] not in reach.cost:
+        raise InputError("in-network reduction", ends[0][0], f"no path joins it to {switch}")
+    return _split(graph, ends, reach)
 
-    `direction` is `UP` (to the switch) or `DOWN`.
+
+@lru_cache(maxsize=4096)
+def joining_switch(cell: nx.DiGraph[str], members: frozenset[int], level: int) -> str:
+    """Return the nearest switch at `level` or above that reduces and multicasts and that all these GPUs reach.
+
+    `members` are places in a node. InputError when there is none.
     """
-
-    @lru_cache(maxsize=_REMEMBERED)
-    def path(cell: nx.DiGraph[str], local: int, _: int, level: int) -> Path:
-        switch = (reducing_switch(cell, everyone, level), 0)
-        gpu = (_gpus(cell)[local], 0)
-        # The way down is found from the GPU as well, on the graph turned round.
-        graph = _doubled(cell, 0) if direction == UP else _backwards(_doubled(cell, 0))
-        found = _split(graph, (gpu, switch), _ports(cell, gpu[0]))
-        if found is None:
-            raise InputError("in-network reduction", gpu[0], f"no path joins it to {switch[0]}")
-        return found
-
-    return path
-
-
-@lru_cache(maxsize=1024)
-def reducing_switch(cell: nx.DiGraph[str], everyone: tuple[int, ...], level: int) -> str:
-    """Return the nearest switch at `level` or above that reduces and that all these GPUs reach. InputError if none."""
-    graph, gpus = _doubled(cell, 0), _gpus(cell)
+    graph, gpus = doubled(cell, 0), gpus_of(cell)
     farthest: dict[str, float] = {}
     for name, data in cell.nodes(data=True):
-        if data.get("reduces") and data["tier"] >= level:
-            reach = [_reach(graph, (gpus[local], 0), (name, 0), _ports(cell, gpus[local])) for local in everyone]
-            farthest[name] = max(reach)
-    if not farthest or min(farthest.values()) == np.inf:
-        raise InputError("in-network reduction", f"level {level}", "no switch that reduces joins all members there")
+        if data.get("reduces") and data.get("multicasts") and data["tier"] >= level:
+            farthest[name] = max(_cost(graph, (gpus[local], 0), (name, 0)) for local in members)
+    if min(farthest.values(), default=float("inf")) == float("inf"):
+        raise InputError(
+            "in-network reduction", f"{len(members)} places of a node", "no switch that reduces joins them"
+        )
     return min(farthest, key=lambda name: farthest[name])
 
 
-def _reach(graph: nx.DiGraph[Vertex], gpu: Vertex, switch: Vertex, nics: frozenset[Vertex]) -> float:
-    return _distances(graph, (gpu, switch), nics).get(gpu, np.inf)
+def _cost(graph: nx.DiGraph[Vertex], gpu: Vertex, switch: Vertex) -> float:
+    return _before(graph, switch, _ports(_cell_of(graph), gpu)).cost.get(gpu, float("inf"))
 
 
 @lru_cache(maxsize=1024)
-def _gpus(cell: nx.DiGraph[str]) -> list[str]:
-    return [name for name, part in cell.nodes(data="part") if part in ("gpu", "lpu")]
+def gpus_of(cell: nx.DiGraph[str]) -> list[str]:
+    """Return the GPUs (or LPUs) of a cell in order."""
+    return [name for name, part in cell.nodes(data="part") if part in ENDPOINTS]
 
 
 @lru_cache(maxsize=1024)
-def _doubled(cell: nx.DiGraph[str], level: int) -> nx.DiGraph[Vertex]:
-    """The cell with the vertices below `level` drawn for the source's and for the target's node."""
-    doubled: nx.DiGraph[Vertex] = nx.DiGraph()
+def doubled(cell: nx.DiGraph[str], level: int) -> nx.DiGraph[Vertex]:
+    """Return the cell with the vertices below `level` drawn for the source's and for the target's node."""
+    graph: nx.DiGraph[Vertex] = nx.DiGraph(cell=cell)
     tier = dict(cell.nodes(data="tier"))
 
     def on(name: str, side: int) -> Vertex:
         return (name, side if tier[name] < level else 0)
 
     for side in (0, 1) if level else (0,):
-        doubled.add_nodes_from((on(name, side), data) for name, data in cell.nodes(data=True))
+        graph.add_nodes_from((on(name, side), data) for name, data in cell.nodes(data=True))
         for u, v, data in cell.edges(data=True):
             if not data.get("peers"):
-                doubled.add_edge(on(u, side), on(v, side), **_traversal(u, v, side, data))
+                graph.add_edge(on(u, side), on(v, side), **_traversal(u, v, side, data))
             elif tier[u] + 1 == level:
-                doubled.add_edge((u, side), (v, 1 - side), **_traversal(u, v, side, data))
-    return doubled
+                graph.add_edge((u, side), (v, 1 - side), **_traversal(u, v, side, data))
+    return graph
+
+
+def _cell_of(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[str]:
+    cell: nx.DiGraph[str] = graph.graph["cell"]
+    return cell
 
 
 def _traversal(u: str, v: str, side: int, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,84 +139,80 @@ def _traversal(u: str, v: str, side: int, data: Mapping[str, Any]) -> dict[str, 
     return {"edge": (u, v), "side": side, "cost": cost, "count": data.get("count", 1)}
 
 
-def _distances(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], nics: frozenset[Vertex]) -> dict[Vertex, float]:
-    """The cost to the second end from every vertex that the transfer may pass.
+@lru_cache(maxsize=64)
+def _before(graph: nx.DiGraph[Vertex], target: Vertex, nics: frozenset[Vertex] = _NONE) -> _Reach:
+    """What may send to the target when no GPU forwards (unless the part says so) and of the NICs only `nics` do."""
+    forwards = {vertex for vertex, data in graph.nodes(data=True) if _forwards(data)} | nics | {target}
 
-    Other GPUs do not forward (unless the part says so), and of the NICs only its own, `nics`, are its way.
-    """
-    parts = graph.nodes
+    def cost(after: Vertex, _: Vertex, data: Mapping[str, Any]) -> int | None:
+        return int(data["cost"]) if after in forwards else None
 
-    def passable(vertex: Vertex) -> bool:
-        data = parts[vertex]
-        own = vertex in nics if data["part"] == "nic" else data.get("forwards", data["part"] != "gpu")
-        return bool(own) or vertex in ends
+    return _Reach(nx.single_source_dijkstra_path_length(_turned(graph), target, weight=cost), forwards)
 
-    def cost(_: Vertex, before: Vertex, data: Mapping[str, Any]) -> int | None:
-        return int(data["cost"]) if passable(before) else None
 
-    return dict(nx.single_source_dijkstra_path_length(_backwards(graph), ends[1], weight=cost))
+def _forwards(data: Mapping[str, Any]) -> bool:
+    return data["part"] != "nic" and bool(data.get("forwards", data["part"] not in ENDPOINTS))
 
 
 @lru_cache(maxsize=1024)
-def _backwards(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[Vertex]:
+def _turned(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[Vertex]:
     """The graph with every edge turned round; an edge still carries the name of the edge that it turns."""
-    turned: nx.DiGraph[Vertex] = nx.DiGraph()
+    turned: nx.DiGraph[Vertex] = nx.DiGraph(cell=_cell_of(graph))
     turned.add_nodes_from(graph.nodes(data=True))
     turned.add_edges_from((v, u, data) for u, v, data in graph.edges(data=True))
     return turned
 
 
-def _split(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], nics: frozenset[Vertex]) -> Path | None:
-    """Let one unit flow from end to end along all shortest paths, split by the number of cables; None without a path."""
+def _split(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], reach: _Reach) -> Path:
+    """Let one unit flow from end to end along all shortest paths, split by the number of cables."""
     source, target = ends
-    distance = _distances(graph, ends, nics)
-    if source not in distance:
-        return None
     flow, front = {source: 1.0}, {source}
     taken: dict[tuple[Edge, int], float] = {}
     while front - {target}:
-        vertex = max(front, key=lambda v: distance[v])
+        vertex = max(front, key=lambda v: reach.cost[v])
         front.remove(vertex)
-        onward = _onward(graph, vertex, distance)
+        onward = list(_onward(graph, vertex, reach))
         cables = sum(data["count"] for _, data in onward)
         for w, data in onward:
             key, part = (data["edge"], data["side"]), flow[vertex] * data["count"] / cables
             taken[key] = taken.get(key, 0.0) + part
             flow[w] = flow.get(w, 0.0) + part
             front.add(w)
-    edges, sides = zip(*taken, strict=True)
+    edges, sides = zip(*taken)
     network = any(graph.nodes[vertex]["part"] == "nic" for vertex in flow)
-    return Path(edges, sides, tuple(taken.values()), _chain(graph, ends, distance), network)
+    return Path(edges, sides, tuple(taken.values()), _chain(graph, ends, reach), network)
 
 
-def _onward(graph: nx.DiGraph[Vertex], vertex: Vertex, distance: Mapping[Vertex, float]) -> list[tuple[Vertex, Any]]:
+def _onward(graph: nx.DiGraph[Vertex], vertex: Vertex, reach: _Reach) -> Iterator[tuple[Vertex, Any]]:
     """The next vertices on shortest paths, each with what its edge carries."""
-    here = distance[vertex]
-    return [(w, data) for w, data in graph[vertex].items() if w in distance and here == data["cost"] + distance[w]]
+    here, cost = reach.cost[vertex], reach.cost
+    steps = ((w, data) for w, data in graph[vertex].items() if w in reach.forwards and w in cost)
+    return ((w, data) for w, data in steps if cost[w] + data["cost"] == here)
 
 
-def _chain(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], distance: Mapping[Vertex, float]) -> tuple[Edge, ...]:
+def _chain(graph: nx.DiGraph[Vertex], ends: tuple[Vertex, Vertex], reach: _Reach) -> tuple[Edge, ...]:
     """The edges of one shortest path, in order: what one byte crosses."""
     vertex, chain = ends[0], []
     while vertex != ends[1]:
-        vertex, data = _onward(graph, vertex, distance)[0]
+        vertex, data = next(_onward(graph, vertex, reach))
         chain.append(data["edge"])
     return tuple(chain)
 
 
-def _ports(cell: nx.DiGraph[str], gpu: str) -> frozenset[Vertex]:
-    """The NICs of a GPU as vertices of the cell."""
-    return frozenset((nic, 0) for nic in _nics(cell)[gpu])
+def _ports(cell: nx.DiGraph[str], gpu: Vertex) -> frozenset[Vertex]:
+    """The NICs of a GPU, on its side."""
+    return frozenset((nic, gpu[1]) for nic in _nics(cell)[gpu[0]])
 
 
 @lru_cache(maxsize=1024)
 def _nics(cell: nx.DiGraph[str]) -> dict[str, list[str]]:
     """The NICs of each GPU: the nearest ones, dealt out among the GPUs that share them, as NCCL does.
 
-    With k nearest NICs shared by g GPUs each takes ceil(k / g) of them (facts: NCCL's NCCL_NETDEVS_POLICY=AUTO).
+    With k nearest NICs shared by g GPUs each takes ceil(k / g) of them (NCCL's NCCL_NETDEVS_POLICY=AUTO).
     """
     nics = [name for name, part in cell.nodes(data="part") if part == "nic"]
-    near = {gpu: _nearest(cell, gpu, nics) for gpu in _gpus(cell)}
+    costs = {nic: _before(doubled(cell, 0), (nic, 0)).cost for nic in nics}
+    near = {gpu: _nearest(gpu, costs) for gpu in gpus_of(cell)}
     sharing: dict[tuple[str, ...], list[str]] = {}
     for gpu, names in near.items():
         sharing.setdefault(names, []).append(gpu)
@@ -254,14 +225,13 @@ def _nics(cell: nx.DiGraph[str]) -> dict[str, list[str]]:
     return dealt
 
 
-def _nearest(cell: nx.DiGraph[str], gpu: str, nics: list[str]) -> tuple[str, ...]:
+def _nearest(gpu: str, costs: Mapping[str, Mapping[Vertex, float]]) -> tuple[str, ...]:
     """The NICs with the least cost from this GPU, without passing another NIC."""
-    graph = _doubled(cell, 0)
-    reach = {nic: _reach(graph, (gpu, 0), (nic, 0), frozenset()) for nic in nics}
-    near = min(reach.values(), default=np.inf)
-    return tuple(nic for nic, cost in reach.items() if cost == near < np.inf)
+    reach = {nic: cost.get((gpu, 0), float("inf")) for nic, cost in costs.items()}
+    near = min(reach.values(), default=float("inf"))
+    return tuple(nic for nic, cost in reach.items() if cost == near < float("inf"))
 
 
 def nics_of(cell: nx.DiGraph[str], local: int) -> tuple[str, ...]:
     """Return the NICs through which GPU `local` of a node speaks to the network."""
-    return tuple(_nics(cell)[_gpus(cell)[local]])
+    return tuple(_nics(cell)[gpus_of(cell)[local]])

@@ -10,7 +10,7 @@ link) is a cell that stands once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from commsim.errors import InputError
 from commsim.hardware import routing
+from commsim.hardware.atlas import Atlas
+from commsim.hardware.numbering import Numbering
 from commsim.units import BytesPerSecond, Seconds
 
 if TYPE_CHECKING:
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-ENDPOINTS = ("gpu", "lpu")
-"""The parts that are ranks: the endpoints of every transfer."""
+ENDPOINTS = routing.ENDPOINTS
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Link:
         if not 0 < self.bandwidth < float("inf"):
             raise InputError(f"link {self.kind}: bandwidth", float(self.bandwidth), "a bandwidth above 0 belongs here")
         if not 0 <= self.latency < float("inf"):
-            raise InputError(f"link {self.kind}: latency", float(self.latency), "a time that is not negative belongs here")
+            raise InputError(
+                f"link {self.kind}: latency", float(self.latency), "a time that is not negative belongs here"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,11 @@ class Topology:
     gpus_per_node: int = 0
     domain: int = 0
     about: dict[str, Any] = field(default_factory=dict)
+    gpus_per_domain: int = 0
 
     def __post_init__(self) -> None:
         """Fill `gpus_per_node` when it is 0, and refuse what is no machine; InputError."""
-        present = len(self._gpu_names)
+        present = len(routing.gpus_of(self.cell))
         if present == 0:
             raise InputError("topology", sorted(self.cell)[:4], "at least one gpu (or lpu) belongs in a machine")
         if self.gpus_per_node == 0:
@@ -97,10 +101,6 @@ class Topology:
         room = int(np.prod([tier.units for tier in self.tiers], dtype=float)) if self.tiers else 1
         if not 1 <= self.nodes <= room:
             raise InputError("nodes", self.nodes, f"1 to {room} nodes can be joined by this fabric")
-
-    @cached_property
-    def _gpu_names(self) -> list[str]:
-        return [name for name, part in self.cell.nodes(data="part") if part in ENDPOINTS]
 
     @property
     def size(self) -> int:
@@ -115,18 +115,32 @@ class Topology:
     @cached_property
     def domain_size(self) -> int:
         """GPUs of one full scale-up domain (a box, a rack of NVL72)."""
-        return min(self.spans[self.domain], self.nodes) * self.gpus_per_node
+        return self.gpus_per_domain or min(self.spans[self.domain], self.nodes) * self.gpus_per_node
 
     @cached_property
     def kinds(self) -> tuple[Link, ...]:
-        """The kinds of link, each once, in the order in which the cell names them."""
-        links = {link.kind: link for _, _, link in self.cell.edges(data="link")}
+        """The kinds of link, each once, in the order in which the cell names them. InputError when two share a name."""
+        links: dict[str, Link] = {}
+        for _, _, link in self.cell.edges(data="link"):
+            if links.setdefault(link.kind, link) != link:
+                raise InputError("link", link, f"another name: {links[link.kind]} is a kind already")
         return tuple(links.values())
+
+    @cached_property
+    def latency(self) -> Floats:
+        """The latency of each kind, s."""
+        return np.array([float(link.latency) for link in self.kinds])
 
     @cached_property
     def numbering(self) -> Numbering:
         """How links are numbered."""
         return Numbering.of(self)
+
+    @cached_property
+    def atlas(self) -> Atlas:
+        """The ways between GPUs that were asked for so far."""
+        shape = (self.gpus_per_node, self.gpus_per_node, len(self.spans) + 1)
+        return Atlas(partial(routing.between, self.cell), self.numbering, shape, len(self.kinds))
 
     def locate(self, ranks: Ints) -> tuple[Ints, Ints]:
         """Return node and local index of GPUs 0 .. size-1 (node by node); InputError when one is outside."""
@@ -144,30 +158,9 @@ class Topology:
     def route(self, sources: Ints, targets: Ints) -> Routes:
         """Return the routes of the transfers sources[t] -> targets[t] (ranks). InputError when there is no path."""
         (node_a, a), (node_b, b) = self.locate(sources), self.locate(targets)
-        return self._gathered(routing.between, (a, b, self.level(node_a, node_b)), (node_a, node_b))
-
-    def to_switch(self, ranks: Ints, level: int) -> Routes:
-        """Return the routes from each rank up to the switch that joins all units of `level` and can reduce."""
-        return self._switched(ranks, level, routing.UP)
-
-    def from_switch(self, ranks: Ints, level: int) -> Routes:
-        """Return the routes from that switch down to each rank."""
-        return self._switched(ranks, level, routing.DOWN)
-
-    def _switched(self, ranks: Ints, level: int, direction: int) -> Routes:
-        node, local = self.locate(ranks)
-        everyone = tuple(np.unique(local).tolist())
-        path = routing.switched(direction, everyone)
-        return self._gathered(path, (local, np.zeros_like(local), np.full_like(local, level)), (node, node))
-
-    def _gathered(self, path: routing.PathOf, key: tuple[Ints, Ints, Ints], nodes: tuple[Ints, Ints]) -> Routes:
-        """Look each distinct (from, to, level) up once and spread the answer over the transfers."""
-        shape = (self.gpus_per_node, self.gpus_per_node, len(self.spans) + 1)
-        distinct, which = np.unique(np.ravel_multi_index(key, shape), return_inverse=True)
-        paths = [path(self.cell, *map(int, row)) for row in zip(*np.unravel_index(distinct, shape), strict=True)]
-        table = routing.padded(paths, self.numbering.order, self.numbering.kind_index)
-        links = self.numbering.links(table.edge[which], table.side[which], nodes)
-        return Routes(links, table.share[which], table.hops[which], table.network[which])
+        rows = self.atlas.rows(a, b, self.level(node_a, node_b))
+        table = self.atlas.table.rows(rows)
+        return Routes(self.numbering.links(table.edge, table.side, (node_a, node_b)), table.share, table.hops)
 
     def graph(self) -> nx.DiGraph[str]:
         """Return the whole machine as one graph, for people and for small machines: the same edges, every copy drawn."""
@@ -181,7 +174,33 @@ class Topology:
 
     def flat(self) -> Topology:
         """Return the same machine as one big cell (every vertex drawn): to break a link in it, or to check the tiling."""
-        return replace(self, cell=self.graph(), tiers=(), nodes=1, gpus_per_node=self.size, domain=0)
+        if not self.tiers:
+            return self
+        drawn = replace(self, cell=self.graph(), tiers=(), nodes=1, gpus_per_node=self.size, domain=0)
+        return replace(drawn, gpus_per_domain=self.domain_size)
+
+    def with_link(self, a: str, b: str, link: Link, count: float = 1) -> Topology:
+        """Return the machine, drawn out, with so many cables of a kind between two vertices instead of what was there.
+
+        A link that differs from its kind (a slow one) needs a kind of its own. InputError when a vertex does not exist.
+        """
+        changed = self.flat()
+        cell = changed.cell.copy()
+        for u, v in ((a, b), (b, a)):
+            if u not in cell:
+                raise InputError("topology: vertex", u, "no such vertex", among=cell)
+            cell.add_edge(u, v, link=link, count=count)
+        return replace(changed, cell=cell)
+
+    def without(self, a: str, b: str) -> Topology:
+        """Return the machine, drawn out, with the link between two vertices cut. InputError when there is none."""
+        changed = self.flat()
+        cell = changed.cell.copy()
+        joined = [f"{u} {v}" for u, v in cell.edges]
+        if f"{a} {b}" not in joined:
+            raise InputError("topology: link", f"{a} {b}", "no link joins these two", among=joined)
+        cell.remove_edges_from([(a, b), (b, a)])
+        return replace(changed, cell=cell)
 
     def copy_name(self, name: str, unit: int) -> str:
         """Return the name of one copy of a vertex in the whole graph: `node3/gpu0`, `rack1/nvswitch0`."""
@@ -203,63 +222,3 @@ class Topology:
             for other in range(first, min(first + siblings, units)):
                 if other != unit:
                     yield self.copy_name(u, unit), self.copy_name(v, other), plain
-
-
-@dataclass(frozen=True)
-class Numbering:
-    """The number of every link: edges of the cell one after another, within an edge by the unit that it belongs to."""
-
-    order: dict[tuple[str, str], int]
-    names: list[tuple[str, str]]
-    kind_index: Ints
-    count: Floats
-    offset: Ints
-    span: Ints
-    siblings: Ints
-    total: int
-
-    @classmethod
-    def of(cls, topology: Topology) -> Numbering:
-        """Return the numbering for a topology of so many nodes."""
-        kinds = [link.kind for link in topology.kinds]
-        edges = list(topology.cell.edges(data=True))
-        tiers = [min(topology.cell.nodes[end]["tier"] for end in (u, v)) for u, v, _ in edges]
-        siblings = [topology.tiers[t].units if d.get("peers") else 1 for t, (_, _, d) in zip(tiers, edges, strict=True)]
-        span = np.array([topology.spans[tier] for tier in tiers], dtype=np.int64)
-        copies = -(-topology.nodes // span) * np.array(siblings, dtype=np.int64)
-        ends = np.cumsum(copies)
-        return cls(
-            order={(u, v): number for number, (u, v, _) in enumerate(edges)},
-            names=[(u, v) for u, v, _ in edges],
-            kind_index=np.array([kinds.index(d["link"].kind) for _, _, d in edges], dtype=np.int64),
-            count=np.array([d.get("count", 1) for _, _, d in edges], dtype=np.float64),
-            offset=ends - copies,
-            span=span,
-            siblings=np.array(siblings, dtype=np.int64),
-            total=int(ends[-1]) if len(ends) else 0,
-        )
-
-    def links(self, edge: Ints, side: Ints, nodes: tuple[Ints, Ints]) -> Ints:
-        """Return link numbers int[transfer, hop] for the edges of the cell on the source's or target's side."""
-        node = np.where(side == 0, nodes[0][:, None], nodes[1][:, None])
-        unit = node // self.span[edge]
-        if self.siblings.max(initial=1) == 1:
-            return self.offset[edge] + unit
-        far = np.where(side == 0, nodes[1][:, None], nodes[0][:, None]) // self.span[edge]
-        siblings = self.siblings[edge]
-        return self.offset[edge] + np.where(siblings > 1, unit * siblings + far % siblings, unit)
-
-    def name(self, edge: int) -> str:
-        """Return an edge of the cell as people read it; empty for none."""
-        return "" if edge < 0 else " -> ".join(self.names[edge])
-
-    def busiest(self, load: Floats, kinds: int) -> tuple[Floats, Ints]:
-        """Return, for a load on every link, the largest load per cable of each kind, and the edge that carries it."""
-        by_edge = np.maximum.reduceat(load, self.offset) / self.count
-        most, where = np.zeros(kinds), np.full(kinds, -1, dtype=np.int64)
-        for edge in np.argsort(by_edge, kind="stable"):
-            if by_edge[edge] > 0:
-                kind = self.kind_index[edge]
-                most[kind], where[kind] = by_edge[edge], edge
-        return most, where
-

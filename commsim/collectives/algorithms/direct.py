@@ -1,0 +1,99 @@
+"""How does everyone speak to everyone, at once or one after another?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.collectives.algorithms.table import Group, algorithm
+from commsim.collectives.kinds import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    REDUCE,
+    REDUCE_SCATTER,
+    Collective,
+)
+from commsim.collectives.schedule import Schedule, everyone, rounds, transfer
+from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@algorithm("direct", ALL_TO_ALL, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, BROADCAST, REDUCE)
+def direct(op: Collective, group: Group) -> Schedule:
+    """Every rank sends every other its part at once; all-reduce does so twice (reduce-scatter, then all-gather).
+
+    Broadcast and reduce: place 0 sends everything to, or receives it from, each other one.
+    """
+    n = group.size
+    if op in (BROADCAST, REDUCE):
+        others = np.arange(1, n)
+        return rounds(transfer(0, others, 1.0) if op is BROADCAST else transfer(others, 0, 1.0))
+    exchange = everyone(n, 1 / n)
+    return rounds(exchange, exchange) if op is ALL_REDUCE else rounds(exchange)
+
+
+@algorithm("one_shot", ALL_REDUCE)
+def one_shot(_: Collective, group: Group) -> Schedule:
+    """Every rank sends every other its whole buffer, and each reduces for itself: one message's latency, n - 1 times the size."""
+    return rounds(everyone(group.size, 1.0))
+
+
+@algorithm("pairwise", ALL_TO_ALL, REDUCE_SCATTER)
+def pairwise(_: Collective, group: Group) -> Schedule:
+    """One partner a round, n - 1 rounds: the place with bits flipped, or, unless n is a power of two, so many places on.
+
+    Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.3.
+    """
+    n, places = group.size, np.arange(group.size)
+    flipped = n & (n - 1) == 0
+    partners = (places ^ step if flipped else (places + step) % n for step in range(1, n))
+    return rounds(*(transfer(places, partner, 1 / n) for partner in partners))
+
+
+def all_to_all_v(matrix: Floats) -> Schedule:
+    """Return the schedule in which each place sends every other its own amount, all at once.
+
+    `matrix`[source, target] is in parts of the size that the price will be multiplied with (bytes, for a size of 1 B).
+    What a rank sends to itself moves nothing. InputError when it is no square of finite amounts that are not negative.
+    """
+    source, target = np.nonzero(_amounts(matrix))
+    return rounds(transfer(source, target, matrix[source, target]))
+
+
+def railed_all_to_all_v(matrix: Floats, group: Group) -> Schedule:
+    """Return the same with rail-aligned forwarding: inside the domain to the target's rail first, then along the rail."""
+    if len(_amounts(matrix)) != group.size:
+        raise InputError(
+            "all_to_all_v: matrix", matrix.shape, f"one row for each of the {group.size} ranks belongs here"
+        )
+    shape = (group.outer, group.inner)
+    by_domain = _amounts(matrix).reshape(*shape, *shape)
+    inside = np.zeros((*shape, *shape))
+    own = np.arange(group.outer)
+    # inside[a, i, a, l]: all that member i of domain a has for rail l, in whichever domain.
+    inside[own, :, own, :] = by_domain.sum(axis=2)
+    along = by_domain.sum(axis=1)
+    along[own, :, own] = 0.0
+    a, rail, b = np.moveaxis(np.indices((group.outer, group.outer, group.inner)), 0, 0)[[0, 2, 1]]
+    moved = along.transpose(0, 1, 2) > 0
+    railed = rounds(transfer((a * group.inner + rail)[moved], (b * group.inner + rail)[moved], along[moved]))
+    gathered = all_to_all_v(inside.reshape(group.size, group.size))
+    return Schedule(gathered.phases + railed.phases, streaming=True)
+
+
+def _amounts(matrix: Floats) -> Floats:
+    """The matrix without its diagonal; InputError when it is none."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:  # noqa: PLR2004
+        raise InputError("all_to_all_v: matrix", matrix.shape, "a square matrix [source, target] belongs here")
+    if not np.isfinite(matrix).all() or matrix.min() < 0:
+        raise InputError(
+            "all_to_all_v: matrix", float(matrix.min()), "finite amounts that are not negative belong here"
+        )
+    return np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)

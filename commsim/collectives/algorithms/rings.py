@@ -1,0 +1,68 @@
+"""How do ranks pass data round a ring, or on to a neighbour?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.collectives.algorithms.table import Group, algorithm
+from commsim.collectives.kinds import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    BROADCAST,
+    REDUCE,
+    REDUCE_SCATTER,
+    SEND_RECV,
+    Collective,
+)
+from commsim.collectives.schedule import Phase, Round, Schedule, rounds, transfer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+@algorithm("ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE)
+def ring(op: Collective, group: Group) -> Schedule:
+    """Each rank passes 1/n of the size to the next: n - 1 rounds, twice for all-reduce (Patarasuk and Yuan 2009).
+
+    Broadcast and reduce pass everything through the open ring, from or to place 0, in chunks that follow each other.
+    """
+    n = group.size
+    source, target, weight = neighbours(group)
+    if op in (BROADCAST, REDUCE):
+        used = (target if op is BROADCAST else source) != 0
+        passed = transfer(source[used], target[used], weight[used] / (n - 1))
+        return Schedule((Phase((Round((passed,), n - 1, relayed=True),), streaming=True),))
+    passed = transfer(source, target, weight / n)
+    return Schedule((Phase((Round((passed,), (2 if op is ALL_REDUCE else 1) * (n - 1), relayed=True),)),))
+
+
+def neighbours(group: Group) -> tuple[Ints, Ints, Floats]:
+    """Return who passes on to whom, source[t] -> target[t], and the weight[t] of the data that goes this way.
+
+    In one domain that is one ring in the order of the places. A group of several domains makes one ring for each rail, so
+    that every rank's NIC is used: ring r enters each even domain at member r and leaves it at member r - 1, and runs
+    through each odd domain the other way, so that it stays on its rail from domain to domain (NCCL's NCCL_CROSS_NIC=2).
+    All but one of the rings use each step inside a domain, one uses each step between domains.
+    """
+    places, k = np.arange(group.size), group.inner
+    if k == 1 or group.outer == 1:
+        return places, np.roll(places, -1), np.ones(group.size)
+    domain, member = np.divmod(places, k)
+    onward = domain * k + (member + np.where(domain % 2 == 0, 1, -1)) % k
+    # The last of an odd number of domains runs as the first one does, so the rings change their rail there.
+    shifted = (domain == group.outer - 1) & (group.outer % 2 == 1)
+    across = (domain + 1) % group.outer * k + (member + shifted) % k
+    weight = np.repeat([(k - 1) / k, 1 / k], group.size)
+    return np.tile(places, 2), np.concatenate([onward, across]), weight
+
+
+@algorithm("pair", SEND_RECV)
+def pair(_: Collective, group: Group) -> Schedule:
+    """Each rank sends to the next and receives from the one before, as nccl-tests' sendrecv does."""
+    places = np.arange(group.size)
+    return rounds(transfer(places, np.roll(places, -1), 1.0))
