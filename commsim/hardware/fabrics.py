@@ -1,34 +1,55 @@
 """How are parts wired to each other?
 
 Each wiring is one function that adds wires to a cell; `WIRINGS` is the table that the `wiring:` key of a YAML names.
-Scale-out wirings (`rails`, `fat_tree`) also add the switches of their tiers. To add a wiring, write a function here.
+To add a wiring, write a function here. Networks of switches between nodes are wired in `clos`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping  # noqa: TC003 - the reader of YAML resolves annotations
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
 
 from commsim.errors import InputError
-from commsim.hardware.topology import Link, Tier
 
-Cell = nx.DiGraph
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from commsim.hardware.topology import Link
+
+Cell: TypeAlias = "nx.DiGraph[str]"
 """A networkx graph of one node and of one switch of each tier above it (see `topology`)."""
+
+MOST_PARTS, MOST_LINKS = 1024, 65_536
+"""Vertices of one part, and parallel links of one wire, at most: more is a slip of the pen."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """So many vertices of one name in a unit, and what a switch among them can do."""
+    """So many vertices of one name in a unit, and what a switch among them can do.
+
+    `stands_for` says how many parallel chips one vertex draws, `ports` how many links one such chip has room for.
+    """
 
     count: int = 1
     stands_for: int = 1
+    ports: int | None = None
     reduces: bool = False
     multicasts: bool = False
     forwards: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a part that cannot be drawn; InputError."""
+        if not 1 <= self.count <= MOST_PARTS:
+            raise InputError("part: count", self.count, f"1 to {MOST_PARTS} belong here")
+        if self.stands_for < 1:
+            raise InputError(
+                "part: stands_for", self.stands_for, "the chips that a vertex draws, 1 or more, belong here"
+            )
 
 
 @dataclass(frozen=True)
@@ -54,53 +75,59 @@ class Level:
     parts: Mapping[str, Part] = field(default_factory=dict)
     wires: tuple[Wire, ...] = ()
 
-
-@dataclass(frozen=True)
-class Fabric:
-    """A scale-out network: how long its links are, how many ports its switches have, what they can do.
-
-    `cable` is the latency from adapter to switch (adapter included), `hop` that of one more switch with its fibre.
-    """
-
-    name: str
-    cable: Link
-    hop: Link
-    radix: int
-    reduces: bool = False
+    def __post_init__(self) -> None:
+        """Refuse a tier that joins nothing; InputError."""
+        if not 1 <= self.units <= MOST_LINKS:
+            raise InputError(f"scale_up: {self.tier}: units", self.units, "the units that it joins belong here")
 
 
 def add_parts(cell: Cell, tier: int, parts: Mapping[str, Part]) -> None:
-    """Add the vertices of one unit of a tier: `gpu0`, `gpu1`, ... for a part `gpu`."""
+    """Add the vertices of one unit of a tier: `gpu0`, `gpu1`, ... for a part `gpu`; InputError when one is there."""
     for name, part in parts.items():
         more = {} if part.forwards is None else {"forwards": part.forwards}
         for index in range(part.count):
-            what = {"part": name, "tier": tier, "index": index, "stands_for": part.stands_for}
+            if f"{name}{index}" in cell:
+                raise InputError("parts", name, "a part of another name belongs here: these vertices are there already")
+            what = {"part": name, "tier": tier, "index": index, "stands_for": part.stands_for, "ports": part.ports}
             cell.add_node(f"{name}{index}", **what, reduces=part.reduces, multicasts=part.multicasts, **more)
 
 
 def add_wires(cell: Cell, wires: Iterable[Wire], links: Mapping[str, Link], where: str) -> None:
-    """Add wires to a cell; InputError names the wire when its link, wiring or parts do not exist."""
+    """Add wires to a cell; InputError names the wire when its link, wiring or parts do not exist or do not fit."""
     for number, wire in enumerate(wires):
         place = f"{where}: wires[{number}]"
         if wire.wiring not in WIRINGS:
             raise InputError(f"{place}: wiring", wire.wiring, "no such wiring", among=WIRINGS)
         if wire.link not in links:
             raise InputError(f"{place}: link", wire.link, "no such kind of link", among=links)
-        for end in wire.ends:
-            if not members(cell, end):
-                parts = sorted({str(part) for _, part in cell.nodes(data="part")})
-                raise InputError(f"{place}: ends", end, "no such part", among=parts)
+        _check_ends(cell, wire, place)
         WIRINGS[wire.wiring](cell, wire, links[wire.link])
+
+
+def _check_ends(cell: Cell, wire: Wire, place: str) -> None:
+    """Refuse ends that are no parts, ends that this wiring cannot join, and no or absurdly many cables; InputError."""
+    parts = sorted({cell.nodes[name]["part"] for name in cell})
+    for end in wire.ends:
+        if end not in parts:
+            raise InputError(f"{place}: ends", end, "no such part", among=parts)
+    if wire.wiring in BETWEEN_TWO and wire.ends[0] == wire.ends[1]:
+        raise InputError(f"{place}: ends", wire.ends, f"{wire.wiring!r} joins two different parts; 'mesh' joins one")
+    if wire.wiring in WITHIN_ONE and wire.ends[0] != wire.ends[1]:
+        raise InputError(f"{place}: ends", wire.ends, f"{wire.wiring!r} joins one part with itself; name it twice")
+    if not 1 <= wire.count <= MOST_LINKS:
+        raise InputError(f"{place}: count", wire.count, f"1 to {MOST_LINKS} parallel links belong here")
 
 
 def members(cell: Cell, part: str) -> list[str]:
     """Return the vertices of a part, in order."""
-    return [name for name, what in cell.nodes(data="part") if what == part]
+    return [name for name in cell if cell.nodes[name]["part"] == part]
 
 
 def join(cell: Cell, a: str, b: str, link: Link, count: float = 1, **more: bool) -> None:
-    """Join two vertices in both directions; cables between the same two of the same kind add up."""
+    """Join two vertices in both directions; cables between the same two add up. InputError when of two kinds."""
     for u, v in ((a, b), (b, a)):
+        if cell.has_edge(u, v) and cell.edges[u, v]["link"] != link:
+            raise InputError("wires", link.kind, f"{a} and {b} are joined by {cell.edges[u, v]['link'].kind} already")
         already = cell.edges[u, v]["count"] if cell.has_edge(u, v) else 0
         cell.add_edge(u, v, link=link, count=already + count, **more)
 
@@ -128,7 +155,8 @@ def pairs(cell: Cell, wire: Wire, link: Link) -> None:
     """Join the listed pairs [a, b] or [a, b, count]: a hybrid cube mesh, bridges between two cards."""
     ends = [members(cell, end) for end in wire.ends]
     for pair in wire.pairs:
-        if len(pair) not in (2, 3) or not all(0 <= pair[i] < len(ends[i]) for i in (0, 1)):
+        fits = len(pair) in (2, 3) and all(pair[i] < len(ends[i]) for i in (0, 1)) and pair[-1] <= MOST_LINKS
+        if not fits or ends[0][pair[0]] == ends[1][pair[1]] or 0 in pair[2:]:
             raise InputError("wires: pairs", list(pair), f"[a, b] or [a, b, count] below {[len(end) for end in ends]}")
         join(cell, ends[0][pair[0]], ends[1][pair[1]], link, pair[2] if len(pair) > 2 else wire.count)  # noqa: PLR2004
 
@@ -147,53 +175,10 @@ def peers(cell: Cell, wire: Wire, link: Link) -> None:
         cell.add_edge(name, name, link=link, count=wire.count, peers=True)
 
 
+BETWEEN_TWO, WITHIN_ONE = ("spread", "every"), ("mesh", "ring", "peers")
 WIRINGS: dict[str, Callable[[Cell, Wire, Link], None]] = {
     function.__name__: function for function in (spread, every, mesh, pairs, ring, peers)
 }
-
-
-def rails(cell: Cell, fabric: Fabric, domain: int, oversubscription: float = 1.0) -> tuple[Tier, ...]:
-    """Add a rail-optimised fat tree: NIC r of every node stands on leaf r; return its tiers (leaf, spine, core).
-
-    A leaf has half of its ports down, one for each node of a scalable unit (NVIDIA DGX SuperPOD reference architecture:
-    64 ports = 32 nodes); the leaves of all rails share the spines. `domain` = nodes of one scale-up domain, which a leaf
-    never splits. Uplinks are the downlinks over `oversubscription`.
-    """
-    return _clos(cell, fabric, domain, oversubscription, rails=True)
-
-
-def fat_tree(cell: Cell, fabric: Fabric, domain: int, oversubscription: float = 1.0) -> tuple[Tier, ...]:
-    """Add a plain fat tree: all NICs of a node stand on one leaf; return its tiers (leaf, spine, core).
-
-    Al-Fares et al. 2008, "A scalable, commodity data center network architecture": half of the ports down, half up.
-    """
-    return _clos(cell, fabric, domain, oversubscription, rails=False)
-
-
-def _clos(cell: Cell, fabric: Fabric, domain: int, oversubscription: float, *, rails: bool) -> tuple[Tier, ...]:
-    nics = members(cell, "nic")
-    below = 1 + max(tier for _, tier in cell.nodes(data="tier"))
-    leaves = len(nics) if rails else 1
-    down_ports = fabric.radix * oversubscription / (1 + oversubscription)
-    units = max(1, math.floor(down_ports / (domain if rails else domain * len(nics)) + 1e-9))
-    pods = max(1, fabric.radix // leaves)
-    can = {"leaf": Part(leaves, 1, fabric.reduces, fabric.reduces), "spine": Part(1, 1, fabric.reduces, fabric.reduces)}
-    for height, (name, part) in enumerate((*can.items(), ("core", Part(1, 1, fabric.reduces, fabric.reduces)))):
-        add_parts(cell, below + height, {name: part})
-    for index, nic in enumerate(nics):
-        join(cell, nic, f"leaf{index if rails else 0}", fabric.cable)
-    uplinks = units * domain * (1 if rails else len(nics)) / oversubscription
-    for leaf in members(cell, "leaf"):
-        join(cell, leaf, "spine0", fabric.hop, uplinks)
-    join(cell, "spine0", "core0", fabric.hop, uplinks * leaves * pods)
-    return Tier("leaf", units), Tier("spine", pods), Tier("core", UNBOUNDED)
-
-
-SCALE_OUTS: dict[str, Callable[[Cell, Fabric, int, float], tuple[Tier, ...]]] = {
-    function.__name__: function for function in (rails, fat_tree)
-}
-UNBOUNDED = 1_000_000
-"""Pods under the top tier: as many switches stand there as the machine needs."""
 
 
 def torus(sizes: tuple[int, ...], link: Link) -> Cell:

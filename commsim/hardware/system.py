@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - the reader of YAML resolves annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
-
-import networkx as nx
+from typing import TYPE_CHECKING, Literal
 
 from commsim.errors import InputError
-from commsim.hardware.fabrics import (
-    SCALE_OUTS,
-    Fabric,
-    Level,
-    Part,
-    Wire,
-    add_parts,
-    add_wires,
-    members,
-)
-from commsim.hardware.topology import Link, Tier, Topology
+from commsim.hardware.clos import SCALE_OUTS, Fabric, Joined
+from commsim.hardware.fabrics import Level, Part, Wire, add_parts, add_wires, members
+from commsim.hardware.routing import nics_of
+from commsim.hardware.topology import ENDPOINTS, Link, Tier, Topology
 from commsim.units import Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Share, Watts
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Lifecycle = Literal["shipping", "announced", "roadmap", "rumour", "legacy", "given"]
 
@@ -30,8 +24,8 @@ Lifecycle = Literal["shipping", "announced", "roadmap", "rumour", "legacy", "giv
 class Accelerator:
     """One GPU package (or LPU): dense peaks by number format, memory, and which share of them software reaches.
 
-    `peak` and `achieved` are by number format (`bf16`, `fp8`, `nvfp4`, ...); `vector` is the FP32 rate outside the matrix
-    units. `achieved` also holds `memory`, the share of `memory_bandwidth` that a stream reaches.
+    `peak` and `achieved` are by number format (`bf16`, `fp8`, `nvfp4`, ...); `vector` is the FP32 rate outside the
+    matrix units. `achieved` also holds `memory`, the share of `memory_bandwidth` that a stream reaches.
     """
 
     name: str
@@ -53,11 +47,14 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class ScaleOut:
-    """How nodes are joined beyond the scale-up domain: which fabric, how fast a NIC is, how it is wired."""
+    """How nodes are joined beyond the scale-up domain: which fabric, how fast a NIC is, how it is wired.
+
+    `nic` is one direction of one NIC. `wiring` is a key of `clos.SCALE_OUTS`; without one it is the fabric's usual one.
+    """
 
     fabric: str
     nic: BytesPerSecond
-    wiring: str = "rails"
+    wiring: str = ""
     oversubscription: float = 1.0
 
 
@@ -74,7 +71,8 @@ class System:
     """A machine of some number of nodes: accelerators, scale-up domain, NICs, scale-out fabric.
 
     `cell` is the graph of one node. `nodes` and `gpus_per_node` (those used) say how much of it there is; change them
-    with `dataclasses.replace`. `template` names the system whose figures stand in for unpublished ones.
+    with `sized`. `template` names the system whose figures stand in for unpublished ones, `source` the documents that
+    its structure is taken from.
     """
 
     name: str
@@ -91,6 +89,7 @@ class System:
     nodes: int = 1
     gpus_per_node: int = 0
     template: str = ""
+    source: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -108,8 +107,23 @@ class System:
 
     @property
     def nics_per_node(self) -> int:
-        """NICs of one node."""
-        return len(members(self.cell, "nic"))
+        """NICs of one node, of those that the GPUs used speak through."""
+        used = range(self.gpus_per_node or len(self._endpoints))
+        return len({nic for gpu in used for nic in nics_of(self.cell, gpu)})
+
+    @property
+    def switches(self) -> dict[str, int]:
+        """How many chips or switches of each part there are (`nvswitch`, `leaf`, `spine`, ...)."""
+        counts: dict[str, int] = {}
+        for _, data in self.topology.cell.nodes(data=True):
+            if data.get("ports"):
+                units = -(-self.nodes // self.topology.spans[data["tier"]])
+                counts[data["part"]] = counts.get(data["part"], 0) + units * data["stands_for"]
+        return counts
+
+    @property
+    def _endpoints(self) -> list[str]:
+        return [name for part in ENDPOINTS for name in members(self.cell, part)]
 
     @cached_property
     def topology(self) -> Topology:
@@ -126,23 +140,31 @@ class System:
         return Topology(cell, tuple(tiers), self.nodes, self.gpus_per_node, domain)
 
     def _join(self, cell: nx.DiGraph[str]) -> tuple[Tier, ...]:
-        if self.scale_out is None or self.fabric is None or not self.nics_per_node:
+        if self.scale_out is None or self.fabric is None or not members(cell, "nic"):
             most = self.nodes_per_domain
-            raise InputError(f"{self.name}: nodes", self.nodes, f"at most {most}: this system has no NICs; give a NIC")
-        if self.scale_out.wiring not in SCALE_OUTS:
-            raise InputError(f"{self.name}: scale_out: wiring", self.scale_out.wiring, "no such one", among=SCALE_OUTS)
-        wiring = SCALE_OUTS[self.scale_out.wiring]
-        return wiring(cell, self.fabric, self.nodes_per_domain, self.scale_out.oversubscription)
+            raise InputError(f"{self.name}: nodes", self.nodes, f"1 to {most} belong here, or give a NIC")
+        wiring = self.scale_out.wiring or self.fabric.wiring
+        if wiring not in SCALE_OUTS:
+            raise InputError(f"{self.name}: scale_out: wiring", wiring, "no such one", among=SCALE_OUTS)
+        joined = Joined(self.nodes, self.nodes_per_domain, self.scale_out.oversubscription)
+        return SCALE_OUTS[wiring](cell, self.fabric, joined)
 
-    def sized(self, nodes: int = 0, gpus: int = 0, gpus_per_node: int = 0) -> System:
-        """Return this system with so many nodes, or so many GPUs in all; InputError when they do not divide."""
-        per_node = gpus_per_node or self.gpus_per_node or len(members(self.cell, "gpu")) or len(members(self.cell, "lpu"))
+    def sized(self, nodes: int | None = None, gpus: int | None = None, gpus_per_node: int | None = None) -> System:
+        """Return this system with so many nodes, or so many GPUs in all; InputError when they do not fit.
+
+        Of each node `gpus_per_node` are used; fewer GPUs than a node has are one node. None leaves things as they are.
+        """
+        for name, value in (("nodes", nodes), ("gpus", gpus), ("gpus per node", gpus_per_node)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(name, value, "a whole number of 1 or more belongs here")
         if nodes and gpus:
             raise InputError("nodes and gpus", f"{nodes} and {gpus}", "one of the two belongs here, not both")
+        present = len(self._endpoints)
+        per_node = gpus_per_node or self.gpus_per_node or present
+        if per_node > present:
+            raise InputError("gpus per node", per_node, f"1 to {present} belong here, as a node has {present}")
         if gpus and gpus <= per_node and not gpus_per_node:
-            nodes, per_node = 1, gpus
-        if gpus and not nodes:
-            nodes, rest = divmod(gpus, per_node)
-            if rest:
-                raise InputError("gpus", gpus, f"a multiple of {per_node} belongs here: the GPUs used of each node")
-        return replace(self, nodes=nodes or self.nodes, gpus_per_node=per_node)
+            return replace(self, nodes=1, gpus_per_node=gpus)
+        if gpus and gpus % per_node:
+            raise InputError("gpus", gpus, f"a multiple of {per_node} belongs here: the GPUs used of each node")
+        return replace(self, nodes=gpus // per_node if gpus else nodes or self.nodes, gpus_per_node=per_node)

@@ -1,0 +1,96 @@
+"""What did the user change in a machine?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+from commsim.figures import Figure
+from commsim.hardware.fabrics import Part, Wire
+from commsim.hardware.system import Node, ScaleOut
+from commsim.hardware.topology import ENDPOINTS
+from commsim.units import BytesPerSecond, parse
+
+if TYPE_CHECKING:
+    from commsim.hardware.entries import SystemFigures
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What the caller changes in a system: the options that every command takes. None changes nothing.
+
+    `gpus_per_node` are those used. `nics_per_node` are the NICs of a node; when they are no more than the GPUs used,
+    they serve these evenly. `nic` is one direction of one NIC: B/s, or text with a unit.
+    """
+
+    nodes: int | None = None
+    gpus: int | None = None
+    gpus_per_node: int | None = None
+    nics_per_node: int | None = None
+    nic: BytesPerSecond | str | None = None
+    fabric: str | None = None
+    oversubscription: float | None = None
+    accelerator: str | None = None
+
+
+def changed(said: SystemFigures, wanted: Changes) -> SystemFigures:
+    """Return what a file says with the caller's NICs and network laid over it; InputError when they do not fit."""
+    out = _scale_out(said, wanted)
+    if out is None:
+        return said
+    assumed = ("the network between nodes was not said: InfiniBand",) if not (said.scale_out or wanted.fabric) else ()
+    return replace(said, scale_out=out, node=_with_nics(said, wanted), assumptions=said.assumptions + assumed)
+
+
+def _scale_out(said: SystemFigures, wanted: Changes) -> ScaleOut | None:
+    out = said.scale_out
+    options = (wanted.fabric, wanted.nic, wanted.oversubscription, wanted.nics_per_node)
+    if all(option is None for option in options):
+        return out
+    if out is None and wanted.nic is None:
+        raise InputError(f"{said.name}: nic", None, "this machine has no NICs; say how fast one is, such as '400 Gb/s'")
+    out = out or ScaleOut("infiniband", 0.0)
+    other = wanted.fabric not in (None, out.fabric)
+    return ScaleOut(
+        fabric=wanted.fabric or out.fabric,
+        nic=out.nic if wanted.nic is None else _speed(wanted.nic),
+        wiring="" if other else out.wiring,
+        oversubscription=out.oversubscription if wanted.oversubscription is None else wanted.oversubscription,
+    )
+
+
+def _speed(nic: float | str) -> Figure:
+    text = nic if isinstance(nic, str) else f"{float(nic)!r} B/s"
+    return Figure(parse(text, "B/s", "nic"), source=("the caller",))
+
+
+def _with_nics(said: SystemFigures, wanted: Changes) -> Node:
+    """The node with the NICs that are wanted; where it has none, one, and where it says no place, where its host is."""
+    node, nic = said.node, said.node.parts.get("nic")
+    if wanted.nics_per_node is None and nic:
+        return node
+    parts = {**node.parts, "nic": replace(nic or Part(), count=_count(said, wanted))}
+    placed = any("nic" in wire.ends for wire in node.wires)
+    return Node(parts, node.wires if placed else (*node.wires, _slot(said)))
+
+
+def _count(said: SystemFigures, wanted: Changes) -> int:
+    """The NICs of a whole node, so that the GPUs used have those that are wanted."""
+    nics = 1 if wanted.nics_per_node is None else wanted.nics_per_node
+    present = sum(part.count for name, part in said.node.parts.items() if name in ENDPOINTS)
+    used = min(wanted.gpus_per_node or wanted.gpus or present, present)
+    if isinstance(nics, bool) or not isinstance(nics, int) or nics < 1 or (nics % used and used % nics):
+        raise InputError("nics per node", nics, f"a divisor or a multiple of the GPUs used, {used}, belongs here")
+    return max(nics, present * min(nics, used) // used)
+
+
+def _slot(said: SystemFigures) -> Wire:
+    """Where a NIC goes when the file does not say: beside the GPUs on the PCIe switches, else on the processors."""
+    for host in ("pcie", "cpu"):
+        for wire in said.node.wires:
+            if host in wire.ends and set(wire.ends) & set(ENDPOINTS):
+                return Wire(("nic", host), wire.link)
+    raise InputError(
+        f"{said.name}: node", sorted(said.node.parts), "without `pcie` or `cpu` the part `nic` belongs here"
+    )
