@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 NARROW = ("fp8", "nvfp4", "fp4")
 DEEP = 128.0
 """Elements of k that the prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
+FEW_KEYS = 400.0
+"""Keys a query sees at which an attention kernel reaches half of its rate: short rows leave blocks of the causal mask half
+empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFLOP/s at 2, 4, 8, 16 thousand tokens)."""
 CAST_BYTES = 4.0
 """Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
 (NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
@@ -72,7 +75,7 @@ class Kernels:
             return product + self._cast(operation, number_format)
         if operation.kind == "attention":
             share = self.attention.backward if backward else self.attention.forward
-            busy = operation.flops / (self._peak(number_format) * share)
+            busy = operation.flops / (self._peak(number_format) * share) * (1 + FEW_KEYS / operation.n)
         else:
             busy = 0.0
         return np.maximum(busy, self._moved(operation.bytes))

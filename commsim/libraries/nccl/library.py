@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.collectives.algorithms import serving_on
+from commsim.collectives.kinds import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    REDUCE,
+    REDUCE_SCATTER,
+    SEND_RECV,
+    Collective,
+)
 from commsim.collectives.price import priced
 from commsim.errors import InputError
 from commsim.figures import at
@@ -18,25 +28,41 @@ from commsim.libraries.calibration import NOMINAL, Calibration, Case, calibratio
 from commsim.libraries.library import Candidate, Floats, Timing, Wire, seconds
 
 if TYPE_CHECKING:
-    from commsim.collectives.kinds import Collective
+    from collections.abc import Iterable
+
     from commsim.collectives.layout import Layout
     from commsim.collectives.price import Cost
     from commsim.hardware.topology import Topology
 
-ALGORITHMS = {
-    "ring": "Ring",
-    "chain_tree": "Tree",
-    "nvls": "NVLS",
-    "nvls_tree": "NVLSTree",
-    "sharp": "CollNet",
-    "pairwise": "SendRecv",
-    "direct": "SendRecv",
-    "rail_all_to_all": "SendRecv",
-    "pair": "SendRecv",
+@dataclass(frozen=True)
+class Way:
+    """An algorithm of the table as NCCL has it: its name there, for which operations, with which protocols.
+
+    `in_network`: switches reduce. `collnet`: it needs a network that does, and NCCL_COLLNET_ENABLE=1.
+    """
+
+    name: str
+    ops: tuple[Collective, ...]
+    protocols: tuple[str, ...] = ("LL", "LL128", "Simple")
+    in_network: bool = False
+    collnet: bool = False
+
+
+_ROOTED = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE)
+_SIMPLE = ("Simple",)
+WAYS = {
+    "ring": Way("Ring", _ROOTED),
+    "tree": Way("Tree", (ALL_REDUCE,)),
+    "nvls": Way("NVLS", (ALL_REDUCE,), _SIMPLE, in_network=True),
+    "nvls_tree": Way("NVLSTree", (ALL_REDUCE,), _SIMPLE, in_network=True),
+    "nvls_sharp": Way("NVLS", (ALL_REDUCE,), _SIMPLE, in_network=True, collnet=True),
+    "sharp": Way("CollNetDirect", (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER), _SIMPLE, in_network=True, collnet=True),
+    "direct": Way("SendRecv", (ALL_TO_ALL,), ("LL", "Simple")),
+    "two_level": Way("SendRecv", (ALL_TO_ALL,), _SIMPLE),
+    "pair": Way("SendRecv", (SEND_RECV,), ("LL", "Simple")),
 }
-"""NCCL's names for the algorithms of the table that it has."""
-IN_NETWORK = ("nvls", "nvls_tree", "sharp")
-"""These run with the protocol Simple only, and reduce in the switches."""
+"""NCCL's algorithms by their names in our table (NCCL 2.30: which collective may pick which). NVLS for all-gather and
+reduce-scatter exists, and is seldom picked; an all-to-all goes along rails (PXN), so `direct` serves one domain only."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +87,9 @@ class Nccl:
         InputError when the settings leave no algorithm, or no protocol, that does the operation in this group.
         """
         candidates = [
-            self._candidate(name, protocol, priced(name, op, layout, topology), sizes, topology, case)
-            for name in self._allowed(op, layout, topology)
-            for protocol in self._protocols(name)
+            self._candidate(way, protocol, priced(name, op, layout, topology), sizes, topology, case)
+            for name, way in self._allowed(op, layout, topology).items()
+            for protocol in self._protocols(way)
         ]
         if not candidates:
             given = f"algorithm {self.algorithm or 'any'}, protocol {self.protocol or 'any'}"
@@ -71,27 +97,28 @@ class Nccl:
         stacked = np.stack([candidate.seconds for candidate in candidates])
         return Timing(op, layout.size, sizes, tuple(candidates), np.argmin(stacked, axis=0))
 
-    def _allowed(self, op: Collective, layout: Layout, topology: Topology) -> list[str]:
-        names = [one.name for one in serving_on(op, layout, topology) if one.name in ALGORITHMS]
-        forbidden = {*(() if self.nvls else ("nvls", "nvls_tree")), *(() if self.collnet else ("sharp",))}
-        wanted = self.algorithm.lower() if self.algorithm else None
-        known = {label.lower() for label in ALGORITHMS.values()}
-        if wanted and wanted not in known:
-            raise InputError("algorithm", self.algorithm, "NCCL has no such algorithm", among=sorted(known))
-        return [name for name in names if name not in forbidden and wanted in (None, ALGORITHMS[name].lower())]
+    def _allowed(self, op: Collective, layout: Layout, topology: Topology) -> dict[str, Way]:
+        """The ways that the operation, the machine and the settings leave."""
+        wanted = _known("algorithm", self.algorithm, {way.name for way in WAYS.values()})
+        serving = {one.name for one in serving_on(op, layout, topology)}
+        left = {name: way for name, way in WAYS.items() if name in serving and op in way.ops}
+        if "two_level" in left:
+            left.pop("direct", None)
+        return {
+            name: way
+            for name, way in left.items()
+            if wanted in (None, way.name)
+            and (self.collnet or not way.collnet)
+            and (self.nvls or not way.name.startswith("NVLS"))
+        }
 
-    def _protocols(self, name: str) -> list[str]:
-        wanted = self.protocol.lower() if self.protocol else None
-        if wanted and wanted not in map(str.lower, self.fitted.protocols):
-            raise InputError("protocol", self.protocol, "NCCL has no such protocol", among=self.fitted.protocols)
-        present = ["Simple"] if name in IN_NETWORK else list(self.fitted.protocols)
-        return [protocol for protocol in present if wanted in (None, protocol.lower())]
+    def _protocols(self, way: Way) -> list[str]:
+        wanted = _known("protocol", self.protocol, self.fitted.protocols)
+        return [protocol for protocol in way.protocols if wanted in (None, protocol)]
 
-    def _candidate(  # noqa: PLR0917 - one candidate is all of these
-        self, name: str, protocol: str, cost: Cost, sizes: Floats, topology: Topology, case: Case
-    ) -> Candidate:
-        wire = self._wire(protocol, topology, case, in_network=name in IN_NETWORK)
-        return Candidate(ALGORITHMS[name], protocol, cost, *seconds(cost, sizes, wire))
+    def _candidate(self, way: Way, protocol: str, cost: Cost, sizes: Floats, topology: Topology, case: Case) -> Candidate:  # noqa: PLR0917
+        wire = self._wire(protocol, topology, case, in_network=way.in_network)
+        return Candidate(way.name, protocol, cost, *seconds(cost, sizes, wire))
 
     def _wire(self, name: str, topology: Topology, case: Case, *, in_network: bool) -> Wire:
         bandwidth, latency = rates(topology.kinds, case)
@@ -105,3 +132,13 @@ class Nccl:
             message=(protocol.inside, protocol.network),
             chunk=protocol.chunk,
         )
+
+
+def _known(what: str, given: str | None, names: Iterable[str]) -> str | None:
+    """The name that was given, as NCCL writes it, whatever its case; InputError when there is none such."""
+    if given is None:
+        return None
+    spelt = {name.lower(): name for name in names}
+    if given.lower() not in spelt:
+        raise InputError(what, given, "NCCL has no such", among=sorted(spelt.values()))
+    return spelt[given.lower()]
