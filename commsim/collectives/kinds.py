@@ -1,14 +1,17 @@
 """Which collectives are there, what does their size mean, and what is their bus bandwidth?
 
-Size and bus factor are those of nccl-tests (its doc/PERFORMANCE.md), so that a number here can stand beside a number there.
+Size and bus factor are those of nccl-tests (its doc/PERFORMANCE.md), so that numbers here can stand beside its numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)

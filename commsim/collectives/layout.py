@@ -83,7 +83,7 @@ class Layout:
         return _within(self, unit)
 
     def on(self, topology: Topology, *, alone: bool = True) -> Layout:
-        """Return the layout as it counts on a machine: folded, when nothing else acts. InputError when it is too large."""
+        """Return the layout as it counts on a machine: folded, when it acts alone. InputError when it is too large."""
         if self.last >= topology.size:
             raise InputError("rank", self.last, f"the machine has the ranks 0 to {topology.size - 1}")
         return self.folded(tuple(span * topology.gpus_per_node for span in topology.spans)) if alone else self
@@ -92,7 +92,7 @@ class Layout:
         """Return the layout with the copies left out that only repeat what happens elsewhere.
 
         `units` are the ranks of one unit of each level of the machine. When all that acts inside one unit stays inside
-        it, the copies in other units load other links in the same way, so they change no maximum: exact, not an estimate.
+        it, the copies in other units load other links in the same way and change no maximum: exact, not an estimate.
         """
         if self.irregular:
             return self

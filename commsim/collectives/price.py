@@ -1,8 +1,8 @@
 """What does a schedule ask of the machine's links?
 
 A price is counts, not seconds: how many links of each kind one byte crosses one after another, and which share of the
-bytes the busiest link of each kind carries. Time comes afterwards (see `libraries`), so that sizes, calibrations and the
-low and high of uncertain figures are numpy axes on one price.
+bytes the busiest link of each kind carries. Time comes afterwards (see `libraries`), so that sizes, calibrations and
+the low and high of uncertain figures are numpy axes on one price.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Cost:
     """What a collective asks of the links, one row for each stage that follows another.
 
     `hops`[stage, kind]: links of that kind that one byte crosses in sequence. `steps`[stage, 2]: messages in sequence,
-    inside the scale-up domain and through the network. `load`[stage, kind]: bytes on the busiest link of that kind, per
-    byte of the collective's size. `depth`[stage]: rounds that are under way at once (what fills the pipeline). `busiest`
-    [stage, kind]: the edge of the cell that carries the load. `streaming`: the stages overlap chunk by chunk. `even`:
-    False when maxima of several groups were added, so that the load is an upper bound.
+    inside the machine and through its NICs. `load`[stage, kind]: bytes on the busiest link of that kind, per byte
+    of the size. `depth`[stage]: rounds under way at once (what fills the pipeline). `busiest`[stage, kind]: the
+    edge of the cell that carries the load. `streaming`: the stages overlap chunk by chunk, so there is one only.
+    `even`: False when maxima of several groups were added, so that the load is an upper bound.
     """
 
     kinds: tuple[Link, ...]
     hops: Floats
+    steps: Floats
     load: Floats
     depth: Floats
     streaming: bool
     busiest: tuple[tuple[str, ...], ...]
-    steps: Floats
     even: bool = True
 
 
@@ -70,8 +70,8 @@ def _priced(algorithm: str, op: Collective, layout: Layout, topology: Topology) 
 def price(acting: Sequence[tuple[Schedule, Layout]], topology: Topology) -> Cost:
     """Return what the schedules, which act together on their layouts, ask of the links.
 
-    Loads of different schedules add up stage by stage. InputError when a rank is outside the machine, when no path joins
-    two ranks, and when a switch cannot reduce.
+    Loads of different schedules add up stage by stage. InputError when a rank is outside the machine, when no path
+    joins two ranks, and when a switch cannot reduce.
     """
     if not acting:
         raise InputError("price", "no schedule", "at least one schedule with its layout belongs here")
@@ -81,12 +81,12 @@ def price(acting: Sequence[tuple[Schedule, Layout]], topology: Topology) -> Cost
     found = [topology.numbering.busiest(stage.load, len(topology.kinds)) for stage in together]
     return Cost(
         kinds=topology.kinds,
-        hops=np.array([stage.hops for stage in together]),
+        hops=np.array([stage.way.hops for stage in together]),
         load=np.array([most for most, _ in found]),
         depth=np.array([stage.depth for stage in together], dtype=np.float64),
         streaming=all(schedule.streaming for schedule, _ in acting),
         busiest=tuple(tuple(map(topology.numbering.name, edges.tolist())) for _, edges in found),
-        steps=np.array([stage.steps for stage in together]),
+        steps=np.array([stage.way.steps for stage in together]),
     )
 
 

@@ -34,7 +34,7 @@ class Transfer:
     how: How = "unicast"
 
     def on(self, groups: Ints, scale: float) -> Transfer:
-        """Return the transfer done at once by several groups of places, groups[group, place], with sizes times `scale`."""
+        """Return the transfer done at once by several groups, groups[group, place], with sizes times `scale`."""
         source, target = (_within(groups, end) for end in (self.source, self.target))
         return replace(self, source=source, target=target, share=self.share * scale)
 
@@ -43,8 +43,8 @@ class Transfer:
 class Round:
     """Transfers that happen together, `repeat` times one after another.
 
-    `relayed`: what comes in with one repetition goes out with the next, as in a ring, so that a byte crosses the mean way
-    of a transfer each time and nobody waits for the longest.
+    `relayed`: what comes in with one repetition goes out with the next, as in a ring, so that a byte crosses the mean
+    way of a transfer each time and nobody waits for the longest.
     """
 
     transfers: tuple[Transfer, ...] = ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.collectives.schedule import SWITCH, Phase, Round, Schedule, Transfer
+from commsim.collectives.schedule import SWITCH, Round, Schedule, Transfer
 from commsim.hardware.exchange import exchanged
-from commsim.hardware.loads import Carried, sent, switched
 from commsim.hardware.routing import DOWN, UP
+from commsim.hardware.transfers import Way, sent, switched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,62 +25,57 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What happens at once: load[link], hops[kind] and steps[inside, network] in sequence, rounds under way (depth)."""
+    """Rounds that are under way at once: load[link], the way of one byte through all of them, and how many (`depth`)."""
 
     load: Floats
-    hops: Floats
-    steps: Floats
-    depth: int = 1
-
-    @classmethod
-    def none(cls, topology: Topology) -> Stage:
-        """Return the stage in which nothing happens."""
-        return cls(np.zeros(topology.numbering.total), np.zeros(len(topology.kinds)), np.zeros(2))
-
-    @classmethod
-    def overlapping(cls, stages: Sequence[Stage]) -> Stage:
-        """Return the stages under way at once, each a step further for another chunk: everything adds up."""
-        load, hops, steps = (sum(getattr(stage, name) for stage in stages) for name in ("load", "hops", "steps"))
-        return cls(load, hops, steps, sum(stage.depth for stage in stages))
+    way: Way
+    depth: int
 
     @classmethod
     def together(cls, stages: Sequence[Stage], topology: Topology) -> Stage:
         """Return what happens together and independently: loads add up, the longest way counts."""
-        longest = max(stages, key=lambda stage: float(stage.hops @ topology.latency))
-        load = sum(stage.load for stage in stages)
-        return cls(np.asarray(load), longest.hops, longest.steps, max(stage.depth for stage in stages))
+        load = np.sum([stage.load for stage in stages], axis=0)
+        way = Way.longest([stage.way for stage in stages], topology)
+        return cls(load, way, max(stage.depth for stage in stages))
 
 
 def stages(schedule: Schedule, ranks: Ints, topology: Topology) -> list[Stage]:
     """Return the stages of a schedule on ranks[group, place], one after another; one when everything streams."""
-    found = [stage for phase in schedule.phases for stage in _phase(phase, ranks, topology)]
-    return [Stage.overlapping(found)] if schedule.streaming else found
+    return [_stage(rounds, ranks, topology) for rounds in _at_once(schedule)]
 
 
-def _phase(phase: Phase, ranks: Ints, topology: Topology) -> list[Stage]:
-    """One stage for each round, or one for all of them when they stream into each other."""
-    found = [_round(one, ranks, topology, streaming=phase.streaming) for one in phase.rounds]
-    return [Stage.overlapping(found)] if phase.streaming else found
+def _at_once(schedule: Schedule) -> list[list[tuple[Round, int]]]:
+    """The rounds that are under way at once, stage by stage, each with how many there are of it at a time."""
+    phases = [
+        (phase, [(one, one.repeat if phase.streaming else 1) for one in phase.rounds]) for phase in schedule.phases
+    ]
+    if schedule.streaming:
+        return [[one for _, rounds in phases for one in rounds]]
+    return [group for phase, rounds in phases for group in ([rounds] if phase.streaming else [[one] for one in rounds])]
 
 
-def _round(one: Round, ranks: Ints, topology: Topology, *, streaming: bool) -> Stage:
-    if not one.transfers or not one.repeat:
-        return Stage.none(topology)
-    parts = [_carried(each, ranks, topology, relayed=one.relayed) for each in one.transfers]
-    once = Stage.together([Stage(part.load, part.hops, part.steps) for part in parts], topology)
-    more = float(one.repeat)
-    return Stage(once.load * more, once.hops * more, once.steps * more, one.repeat if streaming else 1)
+def _stage(rounds: list[tuple[Round, int]], ranks: Ints, topology: Topology) -> Stage:
+    load = np.zeros(topology.numbering.total)
+    ways = [_round(one, load, ranks, topology) for one, _ in rounds]
+    return Stage(load, reduce(Way.then, ways), sum(depth for _, depth in rounds))
 
 
-def _carried(one: Transfer, ranks: Ints, topology: Topology, *, relayed: bool) -> Carried:
+def _round(one: Round, load: Floats, ranks: Ints, topology: Topology) -> Way:
+    """Add the round to the load, and return the way of one byte through all its repetitions."""
+    ways = [_moved(each, one, load, ranks, topology) for each in one.transfers if one.repeat]
+    return Way.longest(ways, topology).times(one.repeat)
+
+
+def _moved(one: Transfer, within: Round, load: Floats, ranks: Ints, topology: Topology) -> Way:
+    share = one.share * within.repeat
     if one.how == "exchange":
-        return exchanged(topology, _places(ranks, one.source), float(one.share[0]))
+        return exchanged(topology, load, _places(ranks, one.source), float(share[0]))
     if one.target is SWITCH or one.source is SWITCH:
         direction, members = (UP, one.source) if one.target is SWITCH else (DOWN, one.target)
-        combined = one.how != "unicast"
-        return switched(topology, _places(ranks, members), float(one.share[0]), direction, combined=combined)
-    source, target = _places(ranks, one.source), _places(ranks, one.target)
-    return sent(topology, (source, target), np.broadcast_to(one.share, source.shape), relayed=relayed)
+        groups, combined = _places(ranks, members), one.how != "unicast"
+        return switched(topology, load, groups, float(share[0]), direction=direction, combined=combined)
+    ends = _places(ranks, one.source), _places(ranks, one.target)
+    return sent(topology, load, ends, np.broadcast_to(share, ends[0].shape), relayed=within.relayed)
 
 
 def _places(ranks: Ints, places: Ints) -> Ints:

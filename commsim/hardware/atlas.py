@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from commsim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from commsim.hardware.numbering import Numbering
     from commsim.hardware.routing import Path
 
@@ -26,7 +27,8 @@ _MOST_PLACES = 4096
 class Table:
     """Ways as arrays, one row each, padded to the longest: edge, side and share [way, hop].
 
-    `hops`[way, kind] counts the links that one byte crosses one after another; `network`[way] is 1 where it passes a NIC.
+    `hops`[way, kind] counts the links that one byte crosses one after another; `network`[way] is 1 where it passes a
+    NIC.
     """
 
     edge: Ints
@@ -52,50 +54,59 @@ class Table:
     def __len__(self) -> int:
         return len(self.edge)
 
-    def rows(self, which: Ints) -> Table:
+    def rows(self, which: Ints | NDArray[np.bool_]) -> Table:
         """Return some of the ways."""
-        return Table(*(array[which] for array in (self.edge, self.side, self.share, self.hops, self.network)))
+        return Table(*(getattr(self, each.name)[which] for each in fields(self)))
 
     def only(self, kept: NDArray[np.bool_]) -> Table:
         """Return the ways with only the hops that are kept[way, hop] loaded."""
-        return Table(self.edge, self.side, np.where(kept, self.share, 0.0), self.hops, self.network)
+        return replace(self, share=np.where(kept, self.share, 0.0))
 
     def joined(self, other: Table) -> Table:
         """Return both tables, one below the other."""
         width = max(self.edge.shape[1], other.edge.shape[1])
-        padded = [
-            np.concatenate([np.pad(array, ((0, 0), (0, width - array.shape[1]))) for array in pair])
-            for pair in ((self.edge, other.edge), (self.side, other.side), (self.share, other.share))
-        ]
-        hops, network = (np.concatenate(p) for p in ((self.hops, other.hops), (self.network, other.network)))
-        return Table(*padded, hops, network)
+        tables = self.padded(width), other.padded(width)
+        return Table(
+            *(np.concatenate([getattr(table, each.name) for table in tables]) for each in fields(self)),
+        )
+
+    def padded(self, width: int) -> Table:
+        """Return the ways with so many hops each, those added carrying nothing."""
+        room = ((0, 0), (0, width - self.edge.shape[1]))
+        return replace(self, edge=np.pad(self.edge, room), side=np.pad(self.side, room), share=np.pad(self.share, room))
 
 
 class Atlas:
-    """The ways of a machine that were asked for so far: `table`, and `row` of each key in it (-1: not asked for yet)."""
+    """The ways of a machine that were asked for so far."""
 
     def __init__(self, find: Callable[[int, int, int], Path], numbering: Numbering, shape: Key, kinds: int) -> None:
         """Take the function that finds a way, and how many places (source, target) and levels there are."""
         if shape[0] > _MOST_PLACES:
             raise InputError("topology", f"{shape[0]} GPUs in one node", f"at most {_MOST_PLACES}: let units repeat")
         self._find, self._numbering, self._shape, self._kinds = find, numbering, shape, kinds
-        self._row = np.full(int(np.prod(shape)), -1, dtype=np.int32)
-        self.table = Table.of((), numbering, kinds)
+        self._row = np.full(int(np.prod(shape)), -1, dtype=np.int64)
+        self._table = Table.of((), numbering, kinds)
 
-    def rows(self, sources: Ints, targets: Ints, levels: Ints) -> Ints:
-        """Return the row of `table` for each transfer between these places; new ways are found. InputError if none."""
+    def ways(self, sources: Ints, targets: Ints, levels: Ints) -> tuple[Table, Ints]:
+        """Return the distinct ways between these places, and which of them each transfer takes. InputError if none."""
         _, places, height = self._shape
-        keys = (sources * places + targets) * height + levels
+        rows = self._rows((sources * places + targets) * height + levels)
+        used = np.bincount(rows, minlength=len(self._table)) > 0
+        number = np.cumsum(used) - 1
+        return self._table.rows(used), number[rows]
+
+    def _rows(self, keys: Ints) -> Ints:
+        """The row in the table of each key; ways that nobody asked for before are found."""
         rows = self._row[keys]
         if rows.size and rows.min() < 0:
             self._learn(np.unique(keys[rows < 0]))
             rows = self._row[keys]
-        return rows.astype(np.int64)
+        return rows
 
     def _learn(self, keys: Ints) -> None:
         sources, targets, levels = np.unravel_index(keys, self._shape)
         # One target after another: what lies before a target is searched once for all its sources.
         order = np.lexsort((sources, targets, levels))
         ways = [self._find(int(sources[i]), int(targets[i]), int(levels[i])) for i in order]
-        self._row[keys[order]] = np.arange(len(keys)) + len(self.table)
-        self.table = self.table.joined(Table.of(ways, self._numbering, self._kinds))
+        self._row[keys[order]] = np.arange(len(keys)) + len(self._table)
+        self._table = self._table.joined(Table.of(ways, self._numbering, self._kinds))

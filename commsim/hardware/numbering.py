@@ -71,7 +71,7 @@ class Numbering:
         return self.offset[edge] + self.place(here // self.span[edge], far // self.span[edge], self.siblings[edge])
 
     def place(self, unit: Ints, far: Ints, siblings: Ints) -> Ints:
-        """Return which copy of an edge it is: that of the unit, and of the unit's sibling where there are such edges."""
+        """Return which copy of an edge it is: that of the unit, and of its sibling `far` where there are such edges."""
         if self.siblings.max(initial=1) == 1:
             return unit
         return np.where(siblings > 1, unit * siblings + far % siblings, unit)

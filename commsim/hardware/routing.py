@@ -4,8 +4,8 @@ All shortest paths of equal cost share a transfer, and at each vertex it splits 
 hardware that sprays over its links does. Cost is latency. GPUs do not forward (unless the part says so), and a transfer
 enters the network only through the NICs of its own two GPUs, and only when no path inside the machine exists.
 
-Two GPUs whose nodes meet at level l are routed in the *doubled cell*: every vertex below level l twice (the source's copy
-and the target's), every vertex from level l on once. It holds every path that does not pass through a third node.
+Two GPUs whose nodes meet at level l are routed in the *doubled cell*: every vertex below level l twice (the source's
+copy and the target's), every vertex from level l on once. It holds every path that does not pass through a third node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from commsim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from collections.abc import Set as Members
 
 Edge = tuple[str, str]
 Vertex = tuple[str, int]
@@ -47,10 +46,10 @@ class Path:
 
 @dataclass(frozen=True)
 class _Reach:
-    """What lies before a target: the cost to it from every vertex that may send to it, and the vertices that pass it on."""
+    """What lies before a target: the cost to it from every vertex that may send to it, and who passes it on."""
 
     cost: Mapping[Vertex, float]
-    forwards: Members[Vertex]
+    forwards: set[Vertex]
 
 
 def between(cell: nx.DiGraph[str], a: int, b: int, level: int) -> Path:
@@ -106,14 +105,14 @@ def _cost(graph: nx.DiGraph[Vertex], gpu: Vertex, switch: Vertex) -> float:
 @lru_cache(maxsize=1024)
 def gpus_of(cell: nx.DiGraph[str]) -> list[str]:
     """Return the GPUs (or LPUs) of a cell in order."""
-    return [name for name, part in cell.nodes(data="part") if part in ENDPOINTS]
+    return [name for name, data in cell.nodes(data=True) if data["part"] in ENDPOINTS]
 
 
 @lru_cache(maxsize=1024)
 def doubled(cell: nx.DiGraph[str], level: int) -> nx.DiGraph[Vertex]:
     """Return the cell with the vertices below `level` drawn for the source's and for the target's node."""
     graph: nx.DiGraph[Vertex] = nx.DiGraph(cell=cell)
-    tier = dict(cell.nodes(data="tier"))
+    tier = {name: data["tier"] for name, data in cell.nodes(data=True)}
 
     def on(name: str, side: int) -> Vertex:
         return (name, side if tier[name] < level else 0)
@@ -134,7 +133,7 @@ def _cell_of(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[str]:
 
 
 def _traversal(u: str, v: str, side: int, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What an edge of the doubled cell carries; the cost is whole picoseconds, so that equal paths are exactly equal."""
+    """What an edge of the doubled cell carries; the cost is whole picoseconds, so that equal paths are equal."""
     cost = round(float(data["link"].latency) * 1e12) + 1
     return {"edge": (u, v), "side": side, "cost": cost, "count": data.get("count", 1)}
 
@@ -210,7 +209,7 @@ def _nics(cell: nx.DiGraph[str]) -> dict[str, list[str]]:
 
     With k nearest NICs shared by g GPUs each takes ceil(k / g) of them (NCCL's NCCL_NETDEVS_POLICY=AUTO).
     """
-    nics = [name for name, part in cell.nodes(data="part") if part == "nic"]
+    nics = [name for name, data in cell.nodes(data=True) if data["part"] == "nic"]
     costs = {nic: _before(doubled(cell, 0), (nic, 0)).cost for nic in nics}
     near = {gpu: _nearest(gpu, costs) for gpu in gpus_of(cell)}
     sharing: dict[tuple[str, ...], list[str]] = {}

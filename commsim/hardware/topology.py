@@ -1,10 +1,10 @@
 """What is joined to what, and how fast?
 
-A machine is a *cell* that repeats. The cell is a networkx graph of one node (one host) and one switch of each tier above
-it; `tiers` say how many units of the tier below each tier joins. Every vertex of the cell carries its tier: a vertex of
-tier 0 exists once a node, a vertex of tier t once for each unit of tier t. Links are numbered by arithmetic on these
-coordinates, so that 100,000 GPUs need no graph of 100,000 GPUs; any other graph (a NCCL XML, a machine with a broken
-link) is a cell that stands once.
+A machine is a *cell* that repeats. The cell is a networkx graph of one node (one host) and one switch of each tier
+above it; `tiers` say how many units of the tier below each tier joins. Every vertex of the cell carries its tier: a
+vertex of tier 0 exists once a node, a vertex of tier t once for each unit of tier t. Links are numbered by arithmetic
+on these coordinates, so that 100,000 GPUs need no graph of 100,000 GPUs; any other graph (a NCCL XML, a machine with a
+broken link) is a cell that stands once.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Tier:
 class Routes:
     """Where transfers go: `links` int[transfer, hop] (padded with 0 share), `share` of the transfer on each of them.
 
-    `hops` int[transfer, kind] counts the links that one byte crosses one after another, by kind; `network`[transfer]
-    tells which transfers leave the machine through a NIC.
+    `hops`[transfer, kind] counts the links that one byte crosses one after another; `network`[transfer] is 1 where it
+    passes a NIC.
     """
 
     links: Ints
     share: Floats
-    hops: Ints
-    network: NDArray[np.bool_]
+    hops: Floats
+    network: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,9 @@ class Topology:
     """The machine as a graph: a cell, how often it repeats, and which tiers form the scale-up domain.
 
     `cell` is a directed graph. Vertices carry `part` (gpu, nvswitch, nic, ...), `tier`, and may carry `reduces` and
-    `multicasts` (what a switch does in the network), `forwards` (default: everything but gpus) and `stands_for` (how many
-    parallel switches one vertex draws). Edges carry `link` (a Link), `count` (parallel cables) and may carry `peers` (the
-    edge joins the copies of its ends in all sibling units: a mesh of racks, a HyperX dimension).
+    `multicasts` (what a switch does in the network), `forwards` (default: everything but gpus) and `stands_for` (how
+    many parallel switches one vertex draws). Edges carry `link` (a Link), `count` (parallel cables) and may carry
+    `peers` (the edge joins the copies of its ends in all sibling units: a mesh of racks, a HyperX dimension).
     """
 
     cell: nx.DiGraph[str]
@@ -121,7 +121,8 @@ class Topology:
     def kinds(self) -> tuple[Link, ...]:
         """The kinds of link, each once, in the order in which the cell names them. InputError when two share a name."""
         links: dict[str, Link] = {}
-        for _, _, link in self.cell.edges(data="link"):
+        for _, _, data in self.cell.edges(data=True):
+            link: Link = data["link"]
             if links.setdefault(link.kind, link) != link:
                 raise InputError("link", link, f"another name: {links[link.kind]} is a kind already")
         return tuple(links.values())
@@ -152,18 +153,21 @@ class Topology:
 
     def level(self, a: Ints, b: Ints) -> Ints:
         """Return the lowest level whose unit holds both nodes (0 = the same node)."""
-        apart = [a // span != b // span for span in self.spans]
-        return np.sum(apart, axis=0, dtype=np.int64)
+        level = np.zeros(a.shape, dtype=np.int64)
+        for span in self.spans:
+            level += a // span != b // span
+        return level
 
     def route(self, sources: Ints, targets: Ints) -> Routes:
         """Return the routes of the transfers sources[t] -> targets[t] (ranks). InputError when there is no path."""
         (node_a, a), (node_b, b) = self.locate(sources), self.locate(targets)
-        rows = self.atlas.rows(a, b, self.level(node_a, node_b))
-        table = self.atlas.table.rows(rows)
-        return Routes(self.numbering.links(table.edge, table.side, (node_a, node_b)), table.share, table.hops)
+        ways, way = self.atlas.ways(a, b, self.level(node_a, node_b))
+        table = ways.rows(way)
+        links = self.numbering.links(table.edge, table.side, (node_a, node_b))
+        return Routes(links, table.share, table.hops, table.network)
 
     def graph(self) -> nx.DiGraph[str]:
-        """Return the whole machine as one graph, for people and for small machines: the same edges, every copy drawn."""
+        """Return the whole machine as one graph, for people and small machines: the same edges, every copy drawn."""
         whole: nx.DiGraph[str] = nx.DiGraph()
         for name, data in self.cell.nodes(data=True):
             for unit in range(-(-self.nodes // self.spans[data["tier"]])):
@@ -173,7 +177,7 @@ class Topology:
         return whole
 
     def flat(self) -> Topology:
-        """Return the same machine as one big cell (every vertex drawn): to break a link in it, or to check the tiling."""
+        """Return the same machine as one big cell, every vertex drawn: to break a link, or to check the tiling."""
         if not self.tiers:
             return self
         drawn = replace(self, cell=self.graph(), tiers=(), nodes=1, gpus_per_node=self.size, domain=0)

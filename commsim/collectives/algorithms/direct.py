@@ -41,13 +41,13 @@ def direct(op: Collective, group: Group) -> Schedule:
 
 @algorithm("one_shot", ALL_REDUCE)
 def one_shot(_: Collective, group: Group) -> Schedule:
-    """Every rank sends every other its whole buffer, and each reduces for itself: one message's latency, n - 1 times the size."""
+    """Every rank sends every other its whole buffer and reduces for itself: the latency of one message."""
     return rounds(everyone(group.size, 1.0))
 
 
 @algorithm("pairwise", ALL_TO_ALL, REDUCE_SCATTER)
 def pairwise(_: Collective, group: Group) -> Schedule:
-    """One partner a round, n - 1 rounds: the place with bits flipped, or, unless n is a power of two, so many places on.
+    """One partner a round, n - 1 rounds: places with flipped bits, or so many places on unless n is a power of two.
 
     Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.3.
     """
@@ -68,7 +68,7 @@ def all_to_all_v(matrix: Floats) -> Schedule:
 
 
 def railed_all_to_all_v(matrix: Floats, group: Group) -> Schedule:
-    """Return the same with rail-aligned forwarding: inside the domain to the target's rail first, then along the rail."""
+    """Return the same with rail-aligned forwarding: inside the domain to the target's rail, then along the rail."""
     if len(_amounts(matrix)) != group.size:
         raise InputError(
             "all_to_all_v: matrix", matrix.shape, f"one row for each of the {group.size} ranks belongs here"

@@ -38,7 +38,10 @@ def halving_doubling(op: Collective, group: Group) -> Schedule:
 
 @algorithm("recursive_doubling", ALL_REDUCE, ALL_GATHER)
 def recursive_doubling(op: Collective, group: Group) -> Schedule:
-    """Exchange all that one has with a partner at distance 1, 2, 4, ... (Thakur, Rabenseifner and Gropp 2005, 4.1, 4.4)."""
+    """Exchange all that one has with a partner at distance 1, 2, 4, ...
+
+    Thakur, Rabenseifner and Gropp 2005, sections 4.1 and 4.4.
+    """
     folded = _Folded(group.size)
     if op is ALL_GATHER:
         doubling = folded.exchanges(folded.gathered)
@@ -107,8 +110,8 @@ class _Folded:
 
     def held(self, period: int) -> Floats:
         """Return the share of the blocks of all members that agree with each one modulo the period."""
-        return np.bincount(self.core % period, weights=self.blocks)[self.core % period]
+        return np.bincount(self.core % period, weights=self.blocks).astype(np.float64)[self.core % period]
 
     def gathered(self, step: int) -> Floats:
         """Return the share of the blocks that each one holds when all within the distance have exchanged."""
-        return np.bincount(self.core // step, weights=self.blocks)[self.core // step]
+        return np.bincount(self.core // step, weights=self.blocks).astype(np.float64)[self.core // step]

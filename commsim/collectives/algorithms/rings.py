@@ -44,10 +44,10 @@ def ring(op: Collective, group: Group) -> Schedule:
 def neighbours(group: Group) -> tuple[Ints, Ints, Floats]:
     """Return who passes on to whom, source[t] -> target[t], and the weight[t] of the data that goes this way.
 
-    In one domain that is one ring in the order of the places. A group of several domains makes one ring for each rail, so
-    that every rank's NIC is used: ring r enters each even domain at member r and leaves it at member r - 1, and runs
-    through each odd domain the other way, so that it stays on its rail from domain to domain (NCCL's NCCL_CROSS_NIC=2).
-    All but one of the rings use each step inside a domain, one uses each step between domains.
+    In one domain that is one ring in the order of the places. A group of several domains makes one ring for each rail,
+    so that every rank's NIC is used: ring r enters each even domain at member r and leaves it at member r - 1, and runs
+    through each odd domain the other way, so that it stays on its rail between them (NCCL's NCCL_CROSS_NIC=2). All
+    but one of the rings use each step inside a domain, one uses each step between domains.
     """
     places, k = np.arange(group.size), group.inner
     if k == 1 or group.outer == 1:

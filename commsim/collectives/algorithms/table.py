@@ -16,7 +16,7 @@ from commsim.collectives.kinds import Collective
 from commsim.collectives.remembered import remembered
 from commsim.collectives.schedule import NOTHING, Schedule
 from commsim.errors import InputError
-from commsim.hardware.loads import reducible
+from commsim.hardware.transfers import reducible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,8 +64,8 @@ Joined = Literal["blocks", "rails"]
 class Algorithm:
     """A way of doing some operations: the function that builds its schedule, and which groups it serves.
 
-    `needs` says in words what `serves` asks of a group; `in_network` names the parts of the group that switches must join
-    which reduce and multicast: the `blocks` of ranks that share a domain, the `rails` between domains.
+    `needs` says in words what `serves` asks of a group; `in_network` names the parts of the group that must be joined
+    by switches which reduce and multicast: the `blocks` of ranks that share a domain, the `rails` between domains.
     """
 
     name: str
@@ -111,7 +111,7 @@ def serving_on(op: Collective, layout: Layout, topology: Topology) -> tuple[Algo
 
 
 def can_reduce(algorithm: Algorithm, layout: Layout, topology: Topology) -> bool:
-    """Tell whether switches that reduce and multicast join all the parts of the group that the algorithm needs joined."""
+    """Tell whether switches that reduce and multicast join the parts of the group that the algorithm needs joined."""
     folded = layout.on(topology)
     group, ranks = Group.of(folded, topology), folded.ranks()
     parts = [getattr(group, part) for part in algorithm.in_network]

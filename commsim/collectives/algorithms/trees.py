@@ -82,7 +82,7 @@ def _climbing_and_descending(
 def _two_trees(n: int) -> tuple[Ints, Ints, Ints, int]:
     """The edges child[e], parent[e] of both trees with the child's depth, and the root of the second tree.
 
-    The second tree is the first one mirrored, or, for an odd n, moved on by one place: both make inner places of leaves.
+    The second tree is the first one mirrored, or, for an odd n, moved on by one place: leaves become inner places.
     """
     role = np.arange(1, n)
     above, depth = _in_order_tree(n)
@@ -94,8 +94,8 @@ def _two_trees(n: int) -> tuple[Ints, Ints, Ints, int]:
 def _in_order_tree(n: int) -> tuple[Ints, Ints]:
     """The parent and the depth of each place in the binary tree whose places are numbered in order, with root 0.
 
-    The lowest set bit of a place is its height: the parent is the place next to it that is higher by one, and where that
-    lies outside, the next one on the other side. Odd places are leaves.
+    The lowest set bit of a place is its height: the parent is the nearest place that is higher by one, and where that
+    lies outside, the nearest higher one on the other side. Odd places are leaves.
     """
     place = np.arange(n)
     bit = place & -place

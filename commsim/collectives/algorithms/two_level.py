@@ -38,8 +38,8 @@ def two_levels(op: Collective, group: Group, inside: Build, between: Build) -> S
 def two_level(op: Collective, group: Group) -> Schedule:
     """Rings inside and between (Cho et al. 2019, "BlueConnect"); all-to-all with rail-aligned forwarding.
 
-    All-to-all goes over the scale-up links to the rank on the target's rail and then along the rail, one NIC hop (NCCL's
-    PXN).
+    All-to-all goes over the scale-up links to the rank on the target's rail and then along the rail, one NIC hop, as
+    NCCL's PXN does.
     """
     if op is ALL_TO_ALL:
         inside = rounds(everyone(group.inner, 1 / group.inner)).on(group.blocks)
