@@ -45,12 +45,14 @@ class Fabric:
 class Joined:
     """What a network joins: so many nodes, in domains of so many that a leaf never splits, with how few uplinks.
 
-    `oversubscription` is downlinks over uplinks of a leaf; the tiers above have as many cables up as down.
+    `oversubscription` is downlinks over uplinks of a leaf; the tiers above have as many cables up as down. `height` is
+    the number of tiers that a domain has above its nodes.
     """
 
     nodes: int
     domain: int = 1
     oversubscription: float = 1.0
+    height: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,10 @@ def _draw(cell: Cell, fabric: Fabric, joined: Joined, *, leaves: int) -> tuple[T
         raise InputError("oversubscription", float(joined.oversubscription), most)
     nics = members(cell, "nic")
     plan = Clos.of(fabric.radix, leaves, len(nics), joined)
-    height = max(cell.nodes[name]["tier"] for name in cell)
-    for above, tier in enumerate(plan.tiers, start=1):
+    for height, tier in enumerate(plan.tiers, start=joined.height + 1):
         count, stands_for = plan.switches[tier.name]
         can = Part(count, stands_for, fabric.radix, reduces=fabric.reduces, multicasts=fabric.reduces)
-        add_parts(cell, height + above, {tier.name: can})
+        add_parts(cell, height, {tier.name: can})
     for index, nic in enumerate(nics):
         join(cell, nic, f"leaf{index * leaves // len(nics)}", fabric.cable)
     for leaf in members(cell, "leaf") if members(cell, "spine") else []:

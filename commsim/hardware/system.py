@@ -134,7 +134,8 @@ class System:
             add_parts(cell, height, level.parts)
             add_wires(cell, level.wires, self.links, f"{self.name}: scale_up[{height - 1}]")
             tiers.append(Tier(level.tier, level.units))
-        domain = len(tiers)
+        # Tiers without switches of their own (racks wired to each other) are no place to reduce: algorithms split there.
+        domain = sum(1 for level in self.scale_up if level.parts)
         if self.nodes > self.nodes_per_domain:
             tiers += self._join(cell)
         return Topology(cell, tuple(tiers), self.nodes, self.gpus_per_node, domain)
@@ -146,7 +147,7 @@ class System:
         wiring = self.scale_out.wiring or self.fabric.wiring
         if wiring not in SCALE_OUTS:
             raise InputError(f"{self.name}: scale_out: wiring", wiring, "no such one", among=SCALE_OUTS)
-        joined = Joined(self.nodes, self.nodes_per_domain, self.scale_out.oversubscription)
+        joined = Joined(self.nodes, self.nodes_per_domain, self.scale_out.oversubscription, len(self.scale_up))
         return SCALE_OUTS[wiring](cell, self.fabric, joined)
 
     def sized(self, nodes: int | None = None, gpus: int | None = None, gpus_per_node: int | None = None) -> System:

@@ -167,8 +167,13 @@ class Topology:
         return Routes(links, table.share, table.hops, table.network)
 
     def graph(self) -> nx.DiGraph[str]:
-        """Return the whole machine as one graph, for people and small machines: the same edges, every copy drawn."""
+        """Return the whole machine as one graph, for people and small machines: the same edges, every copy drawn.
+
+        Its GPUs stand in the order of their ranks, node by node, those that are not used at the end.
+        """
         whole: nx.DiGraph[str] = nx.DiGraph()
+        used = routing.gpus_of(self.cell)[: self.gpus_per_node]
+        whole.add_nodes_from(self.copy_name(name, node) for node in range(self.nodes) for name in used)
         for name, data in self.cell.nodes(data=True):
             for unit in range(-(-self.nodes // self.spans[data["tier"]])):
                 whole.add_node(self.copy_name(name, unit), **(data | {"tier": 0}))
