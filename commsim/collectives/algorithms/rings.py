@@ -16,13 +16,16 @@ from commsim.collectives.kinds import (
     SEND_RECV,
     Collective,
 )
-from commsim.collectives.schedule import Phase, Round, Schedule, rounds, transfer
+from commsim.collectives.schedule import Phase, Round, Schedule, everyone, rounds, transfer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
+
+
+_ONE_DOMAIN = "ranks of one scale-up domain"
 
 
 @algorithm("ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE)
@@ -39,6 +42,18 @@ def ring(op: Collective, group: Group) -> Schedule:
         return Schedule((Phase((Round((passed,), n - 1, relayed=True),), streaming=True),))
     passed = transfer(source, target, weight / n)
     return Schedule((Phase((Round((passed,), (2 if op is ALL_REDUCE else 1) * (n - 1), relayed=True),)),))
+
+
+@algorithm("mesh_ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, serves=lambda group: group.outer == 1, needs=_ONE_DOMAIN)
+def mesh_ring(op: Collective, group: Group) -> Schedule:
+    """As many rings as each rank has neighbours, so that each directed pair of ranks is a step of one: a mesh is used whole.
+
+    The complete directed graph falls apart into n - 1 rings (Tillson 1980; not for n = 4 and 6, where libraries come
+    close), so each pair carries 1/(n (n - 1)) of the size in each round of `ring`.
+    """
+    n = group.size
+    step = everyone(n, 1 / (n * max(1, n - 1)))
+    return Schedule((Phase((Round((step,), (2 if op is ALL_REDUCE else 1) * (n - 1), relayed=True),)),))
 
 
 def neighbours(group: Group) -> tuple[Ints, Ints, Floats]:

@@ -52,6 +52,7 @@ _ROOTED = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE)
 _SIMPLE = ("Simple",)
 WAYS = {
     "ring": Way("Ring", _ROOTED),
+    "mesh_ring": Way("Ring", (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER)),
     "tree": Way("Tree", (ALL_REDUCE,)),
     "nvls": Way("NVLS", (ALL_REDUCE,), _SIMPLE, in_network=True),
     "nvls_tree": Way("NVLSTree", (ALL_REDUCE,), _SIMPLE, in_network=True),
@@ -62,7 +63,8 @@ WAYS = {
     "pair": Way("SendRecv", (SEND_RECV,), ("LL", "Simple")),
 }
 """NCCL's algorithms by their names in our table (NCCL 2.30: which collective may pick which). NVLS for all-gather and
-reduce-scatter exists, and is seldom picked; an all-to-all goes along rails (PXN), so `direct` serves one domain only."""
+reduce-scatter exists, and is seldom picked; an all-to-all goes along rails (PXN), so `direct` serves one domain only. Where
+GPUs are wired to each other, NCCL's channels are rings over different links, together a `mesh_ring`."""
 
 
 @dataclass(frozen=True)
