@@ -76,7 +76,10 @@ class Timing:
 class Library(Protocol):
     """Whoever chooses the algorithm of a collective and does it."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """How people call it."""
+        ...
 
     def time(
         self, op: Collective, sizes: Floats, layout: Layout, topology: Topology, *, case: Case = NOMINAL
@@ -89,8 +92,8 @@ class Library(Protocol):
 class Wire:
     """What turns a price into seconds: bandwidth[kind] that is reached, latency[kind], and the costs of a message.
 
-    `launch` is paid once, `message`[inside, network] for each message that waits for another, `chunk` bytes are the piece
-    that fills a pipeline (0: infinitely fine).
+    `launch` is paid once, `message`[inside, network] for each message that waits for another, `chunk` bytes are the
+    piece that fills a pipeline (0: infinitely fine).
     """
 
     bandwidth: Floats

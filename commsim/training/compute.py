@@ -1,12 +1,12 @@
 """How long does a kernel take?
 
-Each operation stands on the roofline (Williams et al. 2009): FLOPs at the rate that its shape allows, bytes at the rate of
-the memory, and never less than a kernel launch. Everything takes arrays, one entry a plan.
+Each operation stands on the roofline (Williams et al. 2009): FLOPs at the rate that its shape allows, bytes at the rate
+of the memory, and never less than a kernel launch. Everything takes arrays, one entry a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - the reader of YAML needs it when it runs
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NARROW = ("fp8", "nvfp4", "fp4")
 DEEP = 128.0
-"""Elements of k that the prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
+"""Elements of k that prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
 FEW_KEYS = 400.0
 """Keys a query sees at which an attention kernel reaches half of its rate: short rows leave blocks of the causal mask half
 empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFLOP/s at 2, 4, 8, 16 thousand tokens)."""
@@ -34,7 +34,7 @@ CAST_BYTES = 4.0
 """Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
 (NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
 _LAUNCH, _GRAPH = 2.5e-6, 1.3e-6
-"""Back to back kernels in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200), when the accelerator says nothing."""
+"""Kernels back to back in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200): for accelerators that do not say."""
 _LIKE = {"turing": "volta", "lovelace": "ada", "rubin-ultra": "rubin", "blackwell-ultra": "blackwell"}
 
 
@@ -55,10 +55,16 @@ class KernelFigures:
     passing: Share
     attention: Mapping[str, AttentionFigures]
 
+    def kernel(self, generation: str | None) -> AttentionFigures:
+        """Return the attention kernel of that generation (None: the newest); InputError when there is none."""
+        if generation is not None and generation not in self.attention:
+            raise InputError("attention", generation, "this architecture has no such kernel", among=self.attention)
+        return self.attention[generation or list(self.attention)[-1]]
+
 
 @dataclass(frozen=True)
 class Kernels:
-    """What one accelerator's kernels reach: rates in FLOP/s by number format, B/s of its memory, the launch of a kernel."""
+    """What one accelerator's kernels reach: rates by number format, of its memory, the launch of a kernel."""
 
     rates: dict[str, FlopsPerSecond]
     peaks: dict[str, FlopsPerSecond]
@@ -123,22 +129,24 @@ def _figures() -> dict[str, KernelFigures]:
     return {name: read(KernelFigures, said, f"kernels.yaml: {name}") for name, said in table.items()}
 
 
+def kernel_figures(accelerator: Accelerator) -> KernelFigures:
+    """Return what is said of its architecture's kernels; InputError for an architecture without kernels."""
+    name = _LIKE.get(accelerator.architecture, accelerator.architecture)
+    if name not in _figures():
+        raise InputError(f"{accelerator.name}: architecture", name, "no kernels are described for it", among=_figures())
+    return _figures()[name]
+
+
 def kernels(
     accelerator: Accelerator, case: Case = NOMINAL, *, kernel: str | None = None, cuda_graphs: bool = False
 ) -> Kernels:
     """Return what the accelerator's kernels reach, in that case.
 
     `kernel` is the generation of the attention kernel (None: the newest). A format whose achieved share nobody measured takes
-    that of bf16. InputError for an architecture without kernels.
+    that of bf16. InputError for an architecture or a kernel that is not described.
     """
-    name = _LIKE.get(accelerator.architecture, accelerator.architecture)
-    if name not in _figures():
-        raise InputError(f"{accelerator.name}: architecture", name, "no kernels are described for it", among=_figures())
-    said, corner = _figures()[name], case.corner
-    newest = next(reversed(said.attention))
-    if kernel is not None and kernel not in said.attention:
-        raise InputError("attention kernel", kernel, f"{name} has no such kernel", among=said.attention)
-    attention = said.attention[kernel or newest]
+    said, corner = kernel_figures(accelerator), case.corner
+    attention = said.kernel(kernel)
     faster = {what: case.factor(what) for what in ("compute", "memory")}
     share = {key: at(value, corner) for key, value in accelerator.achieved.items()}
     peaks = {key: at(value, corner) * faster["compute"] for key, value in accelerator.peak.items()}

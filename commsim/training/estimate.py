@@ -18,6 +18,7 @@ from commsim.training.memory import Memory, memory
 from commsim.training.passes import Machine, Said
 from commsim.training.recipe import Recipe
 from commsim.training.setting import UNFUSED, Setting
+from commsim.training.sources import Sources, sources
 from commsim.training.step import Step, step
 from commsim.training.work import model_flops
 from commsim.units import show
@@ -115,12 +116,18 @@ class Estimate:
         exposed = {f"{axis} exposed": seconds for axis, seconds in self.step.exposed.items()}
         used = f"{show(self.memory.total, 'B', 3)} of {show(self.memory.capacity, 'B', 3)}"
         lines = [
-            f"{self.setting.model.name} on {self.setting.system.gpus} GPUs of {self.setting.system.name}: {self.setting.plan}",
-            f"step {show(self.step_time, 's', 4)}, {self.tokens_per_second_per_gpu:.1f} tokens/s/GPU, MFU {self.mfu:.1%}",
+            f"{self.setting.model.name} on {self.setting.system.gpus} GPUs of {self.setting.system.name}",
+            str(self.setting.plan),
+            f"step {show(self.step_time, 's', 4)}, MFU {self.mfu:.1%}",
+            f"{self.tokens_per_second_per_gpu:.1f} tokens/s/GPU",
             *(f"  {name:<20}{show(max(value, 0.0), 's', 3)}" for name, value in (parts | exposed).items()),
             f"memory {used}: {'fits' if self.memory.fits else 'does not fit'}",
         ]
         return "\n".join(lines)
+
+    def sources(self) -> Sources:
+        """Return the figures behind the estimate with the documents that they are from; printed, one line each."""
+        return sources(self.setting, self.step.said, self.library)
 
     def explain(self, axis: str) -> tuple[Said, ...]:
         """Return what is said along an axis: each collective with its algorithm, its limit and its time.
