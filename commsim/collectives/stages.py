@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Rounds that are under way at once: load[link], the way of one byte through all of them, and how many (`depth`)."""
+    """Rounds under way at once: load[link], the way of one byte through them all, and how many they are (`depth`)."""
 
     load: Floats
     way: Way
@@ -46,12 +46,11 @@ def stages(schedule: Schedule, ranks: Ints, topology: Topology) -> list[Stage]:
 
 def _at_once(schedule: Schedule) -> list[list[tuple[Round, int]]]:
     """The rounds that are under way at once, stage by stage, each with how many there are of it at a time."""
-    phases = [
-        (phase, [(one, one.repeat if phase.streaming else 1) for one in phase.rounds]) for phase in schedule.phases
-    ]
-    if schedule.streaming:
-        return [[one for _, rounds in phases for one in rounds]]
-    return [group for phase, rounds in phases for group in ([rounds] if phase.streaming else [[one] for one in rounds])]
+    found: list[list[tuple[Round, int]]] = []
+    for phase in schedule.phases:
+        rounds = [(one, one.repeat if phase.streaming else 1) for one in phase.rounds]
+        found += [rounds] if phase.streaming else [[one] for one in rounds]
+    return [[one for stage in found for one in stage]] if schedule.streaming else found
 
 
 def _stage(rounds: list[tuple[Round, int]], ranks: Ints, topology: Topology) -> Stage:

@@ -28,6 +28,7 @@ ENDPOINTS = ("gpu", "lpu")
 """The parts that are ranks: the endpoints of every transfer."""
 UP, DOWN = 0, 1
 _NONE: frozenset[Vertex] = frozenset()
+_FAR = float("inf")
 
 
 @dataclass(frozen=True)
@@ -69,37 +70,31 @@ def between(cell: nx.DiGraph[str], a: int, b: int, level: int) -> Path:
     return _split(graph, (source, target), through)
 
 
-def to_switch(cell: nx.DiGraph[str], local: int, switch: str, direction: int) -> Path:
-    """Return the way between a GPU and a switch above it, `UP` or `DOWN`. InputError when there is none."""
-    ends = ((gpus_of(cell)[local], 0), (switch, 0))
-    # The way down is found from the GPU as well, on the graph turned round.
-    graph = doubled(cell, 0) if direction == UP else _turned(doubled(cell, 0))
-    reach = _before(graph, ends[1], _ports(cell, ends[0]))
-    if ends[0] not in reach.cost:
-        raise InputError("in-network reduction", ends[0][0], f"no path joins it to {switch}")
-    return _split(graph, ends, reach)
+@lru_cache(maxsize=1024)
+def to_switch(
+    cell: nx.DiGraph[str], members: tuple[int, ...], above: tuple[int, bool], direction: int
+) -> tuple[Path, ...]:
+    """Return the ways between GPUs (places in a node) and the nearest switch that joins them, `UP` to it or `DOWN`.
 
-
-@lru_cache(maxsize=4096)
-def joining_switch(cell: nx.DiGraph[str], members: frozenset[int], level: int) -> str:
-    """Return the nearest switch at `level` or above that reduces and multicasts and that all these GPUs reach.
-
-    `members` are places in a node. InputError when there is none.
+    `above`: the level from which on it stands, and whether the way there may pass the GPUs' NICs. It reduces and
+    multicasts. InputError when there is none.
     """
-    graph, gpus = doubled(cell, 0), gpus_of(cell)
-    farthest: dict[str, float] = {}
+    ends = [(gpus_of(cell)[local], 0) for local in members]
+    graph = doubled(cell, 0) if direction == UP else _turned(doubled(cell, 0))
+    farthest: dict[Vertex, float] = {}
     for name, data in cell.nodes(data=True):
-        if data.get("reduces") and data.get("multicasts") and data["tier"] >= level:
-            farthest[name] = max(_cost(graph, (gpus[local], 0), (name, 0)) for local in members)
-    if min(farthest.values(), default=float("inf")) == float("inf"):
-        raise InputError(
-            "in-network reduction", f"{len(members)} places of a node", "no switch that reduces joins them"
-        )
-    return min(farthest, key=lambda name: farthest[name])
+        if data.get("reduces") and data.get("multicasts") and data["tier"] >= above[0]:
+            costs = [_before(graph, (name, 0), _entry(cell, gpu, above)).cost.get(gpu, _FAR) for gpu in ends]
+            farthest[name, 0] = max(costs)
+    if min(farthest.values(), default=_FAR) == _FAR:
+        raise InputError("in-network reduction", f"{len(ends)} places of a node", "no switch that reduces joins them")
+    switch = min(farthest, key=lambda vertex: farthest[vertex])
+    # The way down is found from the GPU as well, on the graph turned round.
+    return tuple(_split(graph, (gpu, switch), _before(graph, switch, _entry(cell, gpu, above))) for gpu in ends)
 
 
-def _cost(graph: nx.DiGraph[Vertex], gpu: Vertex, switch: Vertex) -> float:
-    return _before(graph, switch, _ports(_cell_of(graph), gpu)).cost.get(gpu, float("inf"))
+def _entry(cell: nx.DiGraph[str], gpu: Vertex, above: tuple[int, bool]) -> frozenset[Vertex]:
+    return _ports(cell, gpu) if above[1] else _NONE
 
 
 @lru_cache(maxsize=1024)
@@ -111,7 +106,7 @@ def gpus_of(cell: nx.DiGraph[str]) -> list[str]:
 @lru_cache(maxsize=1024)
 def doubled(cell: nx.DiGraph[str], level: int) -> nx.DiGraph[Vertex]:
     """Return the cell with the vertices below `level` drawn for the source's and for the target's node."""
-    graph: nx.DiGraph[Vertex] = nx.DiGraph(cell=cell)
+    graph: nx.DiGraph[Vertex] = nx.DiGraph()
     tier = {name: data["tier"] for name, data in cell.nodes(data=True)}
 
     def on(name: str, side: int) -> Vertex:
@@ -125,11 +120,6 @@ def doubled(cell: nx.DiGraph[str], level: int) -> nx.DiGraph[Vertex]:
             elif tier[u] + 1 == level:
                 graph.add_edge((u, side), (v, 1 - side), **_traversal(u, v, side, data))
     return graph
-
-
-def _cell_of(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[str]:
-    cell: nx.DiGraph[str] = graph.graph["cell"]
-    return cell
 
 
 def _traversal(u: str, v: str, side: int, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +146,7 @@ def _forwards(data: Mapping[str, Any]) -> bool:
 @lru_cache(maxsize=1024)
 def _turned(graph: nx.DiGraph[Vertex]) -> nx.DiGraph[Vertex]:
     """The graph with every edge turned round; an edge still carries the name of the edge that it turns."""
-    turned: nx.DiGraph[Vertex] = nx.DiGraph(cell=_cell_of(graph))
+    turned: nx.DiGraph[Vertex] = nx.DiGraph()
     turned.add_nodes_from(graph.nodes(data=True))
     turned.add_edges_from((v, u, data) for u, v, data in graph.edges(data=True))
     return turned
@@ -226,9 +216,9 @@ def _nics(cell: nx.DiGraph[str]) -> dict[str, list[str]]:
 
 def _nearest(gpu: str, costs: Mapping[str, Mapping[Vertex, float]]) -> tuple[str, ...]:
     """The NICs with the least cost from this GPU, without passing another NIC."""
-    reach = {nic: cost.get((gpu, 0), float("inf")) for nic, cost in costs.items()}
-    near = min(reach.values(), default=float("inf"))
-    return tuple(nic for nic, cost in reach.items() if cost == near < float("inf"))
+    reach = {nic: cost.get((gpu, 0), _FAR) for nic, cost in costs.items()}
+    near = min(reach.values(), default=_FAR)
+    return tuple(nic for nic, cost in reach.items() if cost == near < _FAR)
 
 
 def nics_of(cell: nx.DiGraph[str], local: int) -> tuple[str, ...]:

@@ -70,8 +70,8 @@ def switched(
     added wherever a switch can, and what they receive is copied there, so that a link carries it once however many of
     them are below it. InputError when no switch that reduces joins a group.
     """
-    node, local = topology.locate(groups)
-    table, taken = _to_switches(topology, local, topology.level(node.min(axis=1), node.max(axis=1)), direction)
+    table, taken = _to_switches(topology, groups, direction)
+    node, _ = topology.locate(groups)
     numbering = topology.numbering
     moved = Moved(taken, (node.reshape(-1), node.reshape(-1)), np.full(taken.size, share))
     once = (numbering.joins if direction == routing.UP else numbering.splits)[table.edge] & combined
@@ -85,9 +85,8 @@ def switched(
 
 def reducible(topology: Topology, groups: Ints) -> bool:
     """Tell whether a switch that reduces and multicasts joins the ranks of each of groups[group, member]."""
-    node, local = topology.locate(groups)
     try:
-        _to_switches(topology, local, topology.level(node.min(axis=1), node.max(axis=1)), routing.UP)
+        _to_switches(topology, groups, routing.UP)
     except InputError:
         return False
     return True
@@ -111,19 +110,23 @@ def _mean(table: Table, moved: Moved, groups: int) -> Table:
     return Table(table.edge[:0], table.side[:0], table.share[:0], weight @ table.hops, weight @ table.network)
 
 
-def _to_switches(topology: Topology, local: Ints, level: Ints, direction: int) -> tuple[Table, Ints]:
-    """The ways between each local[group, member] and the switch that joins its group, and which of them each takes."""
-    present = np.zeros((len(local), topology.gpus_per_node + 1), dtype=np.int64)
+def _to_switches(topology: Topology, groups: Ints, direction: int) -> tuple[Table, Ints]:
+    """The ways between the ranks of groups[group, member] and the switches that join them; which of them each takes.
+
+    A group of one scale-up domain is joined by a switch of that domain, never through its NICs.
+    """
+    node, local = topology.locate(groups)
+    present = np.zeros((len(local), topology.gpus_per_node + 2), dtype=np.int64)
     present[np.arange(len(local))[:, None], local] = 1
-    present[:, -1] = level
+    present[:, -2] = topology.level(node.min(axis=1), node.max(axis=1))
+    present[:, -1] = np.ptp(groups // topology.domain_size, axis=1) > 0
     patterns, pattern = _distinct(present)
     paths: list[routing.Path] = []
     row = np.zeros((len(patterns), topology.gpus_per_node), dtype=np.int64)
-    for number, (*members, height) in enumerate(patterns.tolist()):
+    for number, (*members, level, through) in enumerate(patterns.tolist()):
         places = np.flatnonzero(members)
-        switch = routing.joining_switch(topology.cell, frozenset(places.tolist()), height)
         row[number, places] = len(paths) + np.arange(len(places))
-        paths += [routing.to_switch(topology.cell, place, switch, direction) for place in places.tolist()]
+        paths += routing.to_switch(topology.cell, tuple(places.tolist()), (level, bool(through)), direction)
     table = Table.of(paths, topology.numbering, len(topology.kinds))
     return table, row[pattern[:, None], local].reshape(-1)
 
