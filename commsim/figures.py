@@ -28,7 +28,7 @@ class Figure(float):
     note: str
     printed: str
 
-    def __new__(  # noqa: PLR0913 - one keyword for each thing that a table of figures states
+    def __new__(
         cls,
         value: float,
         *,

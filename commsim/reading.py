@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LARGEST_FILE = 4_000_000
 """Bytes of YAML that are read at most: a description of a machine is small, whoever sends more means harm."""
-_FIGURE_KEYS = {field: None for field in ("value", "low", "high", "status", "source", "note", "printed")}
+_FIGURE_KEYS = dict.fromkeys(("value", "low", "high", "status", "source", "note", "printed"))
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key given twice and every alias (a few lines of them can mean gigabytes)."""
+    """The safe loader, which also refuses a key given twice and every alias (a few of them can mean gigabytes)."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -35,7 +35,7 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = [key for number, key in enumerate(keys) if key in keys[:number]]
         if twice:
             raise yaml.YAMLError(f"the key {twice[0]!r} stands twice")
@@ -73,7 +73,7 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     for key, value in change.items():
         old = result.get(key)
         deeper = isinstance(old, Mapping) and isinstance(value, Mapping) and "value" not in value
-        result[key] = merged(old, value) if deeper and old is not None else value  # type: ignore[arg-type]
+        result[key] = merged(old, value) if deeper and old is not None else value
     return result
 
 
@@ -112,13 +112,14 @@ def _value(hint: Any, given: Any, where: str) -> Any:  # noqa: ANN401 - it reads
         return _list(get_args(hint), given, where)
     if isinstance(form, type) and issubclass(form, Mapping):
         return _table(get_args(hint)[1], given, where)
-    return read(hint, given, where) if dataclasses.is_dataclass(hint) else _plain(hint, given, where)
+    reader = read if dataclasses.is_dataclass(hint) else _plain
+    return reader(hint, given, where)
 
 
 def _quantity(given: Any, dimension: str, where: str) -> float:  # noqa: ANN401
     """A figure: its text (`25 GB/s`), or a table with value, status, source, low, high, note, printed."""
     if not isinstance(given, Mapping):
-        return Figure(parse(given, dimension, where), source=(where.split(":")[0],))
+        return Figure(parse(given, dimension, where), source=(where.split(":", maxsplit=1)[0],))
     for key in given:
         if key not in _FIGURE_KEYS:
             raise InputError(f"{where}: key", key, "a figure has no such key", among=_FIGURE_KEYS)
@@ -126,16 +127,18 @@ def _quantity(given: Any, dimension: str, where: str) -> float:  # noqa: ANN401
         raise InputError(where, dict(given), "a figure needs the key 'value'")
     numbers = {key: parse(given[key], dimension, f"{where}: {key}") for key in ("value", "low", "high") if key in given}
     source = given.get("source", ())
-    origin = {
-        "status": _chosen(STATUSES, given.get("status", "given"), f"{where}: status"),
-        "source": (source,) if isinstance(source, str) else tuple(map(str, source)),
-        "note": str(given.get("note", "")),
-        "printed": str(given.get("printed", "")),
-    }
-    value = numbers.pop("value")
-    if not numbers.get("low", value) <= value <= numbers.get("high", value):
+    value, low, high = (numbers.get(key, numbers["value"]) for key in ("value", "low", "high"))
+    if not low <= value <= high:
         raise InputError(where, dict(given), "low <= value <= high must hold")
-    return Figure(value, **numbers, **origin)
+    return Figure(
+        value,
+        low=low,
+        high=high,
+        status=_chosen(STATUSES, given.get("status", "given"), f"{where}: status"),
+        source=(source,) if isinstance(source, str) else tuple(map(str, source)),
+        note=str(given.get("note", "")),
+        printed=str(given.get("printed", "")),
+    )
 
 
 def _chosen(options: tuple[Any, ...], given: Any, where: str) -> Any:  # noqa: ANN401
@@ -160,7 +163,7 @@ def _table(hint: Any, given: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
     return {str(key): _value(hint, item, f"{where}: {key}") for key, item in given.items()}
 
 
-def _plain(hint: Any, given: Any, where: str) -> Any:  # noqa: ANN401
+def _plain(hint: type[Any], given: Any, where: str) -> Any:  # noqa: ANN401
     """A text, a truth value, a whole number >= 0 or a plain number; nothing is converted that was not meant."""
     names = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
     fits = isinstance(given, hint) or (hint is float and isinstance(given, int))

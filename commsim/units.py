@@ -48,8 +48,9 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "1": ("",),
 }
 _EXAMPLES = {"s": "2.5 us", "B": "80 GB", "B/s": "400 Gb/s", "FLOP": "3 TFLOP", "FLOP/s": "989 TFLOP/s", "W": "700 W"}
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|[+-]?inf\w*)\s*([^\d\s]*)\s*", re.I)
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])(?:i?B)?|B)?\s*", re.I)
+_NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|[+-]?inf\w*"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([^\d\s]*)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])(?:i?B)?|B)?\s*", re.IGNORECASE)
 
 
 def parse(text: object, dimension: str, where: str) -> float:

@@ -7,11 +7,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from commsim.collectives.algorithms import ALGORITHMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,14 +25,15 @@ def blocks(document: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def table() -> Any:
+def _table() -> Iterator[None]:
     before = dict(ALGORITHMS)
     yield
     ALGORITHMS.clear()
     ALGORITHMS.update(before)
 
 
-def test_everything_in_extending_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: None) -> None:
+@pytest.mark.usefixtures("_table")
+def test_everything_in_extending_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = []
     for kind, text in blocks("extending.md"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - the reader of YAML needs it when it runs
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -50,8 +50,9 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A library on a class of machine: its protocols (`in_network` is that of in-switch reduction), and its use of links
-    by patterns of their kind, of which the first that fits counts.
+    """A library on a class of machine: its protocols, and its use of links by patterns of their kind.
+
+    Of the patterns the first that fits counts. `in_network` is the protocol of reduction in the switches.
     """
 
     name: str
@@ -82,7 +83,8 @@ def calibration(name: str) -> Calibration:
 class Case:
     """Which machine is asked about: the end of its uncertain figures' ranges, and what is made faster in a what-if.
 
-    `low` is the slow end (low bandwidth, high latency), `high` the fast one. `faster` are (pattern of link kinds, factor).
+    `low` is the slow end (low bandwidth, high latency), `high` the fast one. `faster` are pairs: a pattern of kinds of
+    link (or `compute`, `memory`) and a factor.
     """
 
     corner: Corner = "nominal"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from commsim.training.setting import Setting
     from commsim.training.step import Step
 
-MFU_CONVENTION = "MFU counts causal attention and logits, without recompute, against the dense peak of the matmuls' format"
+MFU_CONVENTION = "MFU: causal attention, with logits, without recompute, of the dense peak of the matmuls' format"
 
 
 def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ PRECISIONS: dict[str, tuple[str, str]] = {
     "mxfp8": ("fp8", "bf16"),
     "nvfp4": ("nvfp4", "bf16"),
 }
-"""For each precision the number format of the layers' matmuls, and of everything else (attention, logits, activations)."""
+"""For each precision the number format of the layers' matmuls, and of everything else (attention, logits)."""
 RECOMPUTE: dict[str, Recomputed] = {"none": NOTHING, "selective": SELECTIVE, "full": FULL}
 
 
@@ -25,7 +25,7 @@ class Recipe:
     """The choices beside the plan, under their trainers' names.
 
     `global_batch` sequences a step, `micro_batch` of them at once on a rank. `recompute` is none, selective, full or
-    Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of each stage. `schedule` is that of
+    Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of a stage. `schedule` is that of
     the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data` =
     --overlap-grad-reduce and --overlap-param-gather, `overlap_expert` = hiding dispatch behind compute. `imbalance` =
     tokens of the most loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from commsim.collectives.layout import Layout
     from commsim.collectives.price import Cost
-    from commsim.hardware.topology import Topology
+    from commsim.hardware.topology import Link, Topology
+
 
 @dataclass(frozen=True)
 class Way:
@@ -63,8 +64,8 @@ WAYS = {
     "pair": Way("SendRecv", (SEND_RECV,), ("LL", "Simple")),
 }
 """NCCL's algorithms by their names in our table (NCCL 2.30: which collective may pick which). NVLS for all-gather and
-reduce-scatter exists, and is seldom picked; an all-to-all goes along rails (PXN), so `direct` serves one domain only. Where
-GPUs are wired to each other, NCCL's channels are rings over different links, together a `mesh_ring`."""
+reduce-scatter exists, and is seldom picked; an all-to-all goes along rails (PXN), so `direct` serves one domain.
+Where GPUs are wired to each other, its channels are rings over different links, together a `mesh_ring`."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Nccl:
         InputError when the settings leave no algorithm, or no protocol, that does the operation in this group.
         """
         candidates = [
-            self._candidate(way, protocol, priced(name, op, layout, topology), sizes, topology, case)
+            self._candidate(way, protocol, priced(name, op, layout, topology), sizes, case)
             for name, way in self._allowed(op, layout, topology).items()
             for protocol in self._protocols(way)
         ]
@@ -118,13 +119,13 @@ class Nccl:
         wanted = _known("protocol", self.protocol, self.fitted.protocols)
         return [protocol for protocol in way.protocols if wanted in (None, protocol)]
 
-    def _candidate(self, way: Way, protocol: str, cost: Cost, sizes: Floats, topology: Topology, case: Case) -> Candidate:  # noqa: PLR0917
-        wire = self._wire(protocol, topology, case, in_network=way.in_network)
+    def _candidate(self, way: Way, protocol: str, cost: Cost, sizes: Floats, case: Case) -> Candidate:
+        wire = self._wire(protocol, cost.kinds, case, in_network=way.in_network)
         return Candidate(way.name, protocol, cost, *seconds(cost, sizes, wire))
 
-    def _wire(self, name: str, topology: Topology, case: Case, *, in_network: bool) -> Wire:
-        bandwidth, latency = rates(topology.kinds, case)
-        uses = [self.fitted.use(link.kind) for link in topology.kinds]
+    def _wire(self, name: str, kinds: tuple[Link, ...], case: Case, *, in_network: bool) -> Wire:
+        bandwidth, latency = rates(kinds, case)
+        uses = [self.fitted.use(link.kind) for link in kinds]
         reached = [at(use.in_network or use.efficiency if in_network else use.efficiency, case.corner) for use in uses]
         protocol = self.fitted.in_network if in_network and self.fitted.in_network else self.fitted.protocols[name]
         return Wire(

@@ -1,0 +1,38 @@
+"""Is an error one line that says where, what was given and what belongs there?"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commsim.errors import CommsimError, InputError, LackError, PartialError
+
+
+def test_input_error_says_where_what_and_what_belongs_there() -> None:
+    error = InputError("box.yaml: links: x: bandwidth", "50", "write a number with its unit")
+    assert str(error) == "box.yaml: links: x: bandwidth: '50'; write a number with its unit"
+
+
+def test_a_near_miss_is_named() -> None:
+    assert "did you mean 'hgx-h100'?" in str(InputError("system", "hgx-h10", "none", among=["hgx-h100", "mi300x"]))
+    assert "did you mean 'MI300X'?" in str(InputError("system", "mi300", "none", among=["MI300X"]))
+
+
+def test_few_names_are_listed_and_many_are_not() -> None:
+    few = str(InputError("axis", "zzzz", "none", among=["tensor", "data"]))
+    many = str(InputError("axis", "zzzz", "none", among=[f"name{i}" for i in range(50)]))
+    assert "(one of: tensor, data)" in few
+    assert "name7" not in many
+
+
+@given(st.text(max_size=2000))
+def test_any_input_gives_one_short_line(text: str) -> None:
+    message = str(InputError("somewhere", text, "something else"))
+    assert "\n" not in message
+    assert len(message) < 200
+
+
+def test_exit_codes_are_those_of_the_contract() -> None:
+    codes = {error: error.exit_code for error in (CommsimError, InputError, LackError, PartialError)}
+    assert list(codes.values()) == [1, 2, 3, 4]
+    assert issubclass(InputError, ValueError)
