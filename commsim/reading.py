@@ -26,20 +26,29 @@ LARGEST_FILE = 4_000_000
 _FIGURE_KEYS = dict.fromkeys(("value", "low", "high", "status", "source", "note", "printed"))
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # libyaml's where it is there
     """The safe loader, which also refuses a key given twice and every alias (a few of them can mean gigabytes)."""
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read here; write the value out")
-        return super().compose_node(parent, index)
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        seen: set[int] = set()
+        front = [node] if node else []
+        while front:
+            one = front.pop()
+            if id(one) in seen:
+                raise yaml.YAMLError("aliases are not read here; write the value out")
+            seen.add(id(one))
+            if isinstance(one, yaml.CollectionNode):
+                front += [part for item in one.value for part in (item if isinstance(item, tuple) else (item,))]
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = [key for number, key in enumerate(keys) if key in keys[:number]]
         if twice:
             raise yaml.YAMLError(f"the key {twice[0]!r} stands twice")
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def load_yaml(path: Path) -> Mapping[str, Any]:
