@@ -94,7 +94,7 @@ def reducible(topology: Topology, groups: Ints) -> bool:
 
 def longest(topology: Topology, table: Table) -> Way:
     """Return the longest of some ways, by latency."""
-    if not len(table):
+    if not len(table.hops):
         return Way.longest((), topology)
     row = int(np.argmax(table.hops @ topology.latency))
     through = float(table.network[row])
