@@ -13,6 +13,8 @@ from commsim.hardware.topology import ENDPOINTS
 from commsim.units import BytesPerSecond, parse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from commsim.hardware.entries import SystemFigures
 
 
@@ -66,13 +68,27 @@ def _speed(nic: float | str) -> Figure:
 
 
 def _with_nics(said: SystemFigures, wanted: Changes) -> Node:
-    """The node with the NICs that are wanted; where it has none, one, and where it says no place, where its host is."""
+    """The node with the NICs that are wanted; where it has none, one."""
     node, nic = said.node, said.node.parts.get("nic")
     if wanted.nics_per_node is None and nic:
         return node
-    parts = {**node.parts, "nic": replace(nic or Part(), count=_count(said, wanted))}
+    count = _count(said, wanted)
+    if nic and nic.count == count:
+        return node
+    parts = {**node.parts, "nic": replace(nic or Part(), count=count)}
     placed = any("nic" in wire.ends for wire in node.wires)
-    return Node(parts, node.wires if placed else (*node.wires, _slot(said)))
+    wires = [_dealt(wire, parts) for wire in (node.wires if placed else (*node.wires, _slot(said)))]
+    return Node(parts, tuple(wires))
+
+
+def _dealt(wire: Wire, parts: Mapping[str, Part]) -> Wire:
+    """The wire of another number of NICs: dealt out evenly, but each on one processor when there are fewer NICs."""
+    if "nic" not in wire.ends:
+        return wire
+    host, nics = next(end for end in wire.ends if end != "nic"), parts["nic"].count
+    if host == "cpu" and host in parts and nics < parts[host].count:
+        return replace(wire, ends=("nic", host), wiring="pairs", pairs=tuple((nic, nic) for nic in range(nics)))
+    return replace(wire, wiring="spread", pairs=())
 
 
 def _count(said: SystemFigures, wanted: Changes) -> int:

@@ -63,6 +63,20 @@ def test_a_box_without_nics_gets_them_where_its_gpus_meet_the_host() -> None:
     assert load("pcie-4090", nodes=2, nic="100 Gb/s").nics_per_node == 1
 
 
+def test_fewer_nics_than_processors_stand_on_one_each() -> None:
+    one = load("pcie-4090", nodes=2, nic="100 Gb/s").cell
+    assert sorted(one["nic0"]) == ["cpu0"]
+    assert sorted(load("pcie-3090", nodes=2).cell["nic0"]) == ["cpu1"]  # as in a published cluster
+    assert sorted(load("pcie-3090", nodes=2, nics_per_node=2).cell["nic1"]) == ["cpu1"]
+
+
+def test_more_nics_than_the_drawn_ones_are_dealt_anew() -> None:
+    """Each of the dies that have a NIC in Frontier is listed; twice as many NICs go to all of them."""
+    system = load("mi250x", nodes=2, nics_per_node=8)
+    assert dealt(system) == [(f"nic{gpu}",) for gpu in range(8)]
+    assert dealt(load("mi250x", nodes=2, nics_per_node=4))[1] == ("nic0",)
+
+
 def test_a_network_that_was_not_said_is_an_assumption() -> None:
     assumed = load("pcie-4090", nodes=2, nic="100 Gb/s").assumptions
     assert "the network between nodes was not said: InfiniBand" in assumed
@@ -128,4 +142,4 @@ def test_a_machine_without_a_host_must_say_where_its_nics_are(tmp_path: Path) ->
 
 
 def test_another_accelerator() -> None:
-    assert load("hgx-a100", accelerator="a100-sxm-40gb").accelerator.memory == 40e9
+    assert load("hgx-a100", accelerator="a100-sxm4-40gb").accelerator.name == "a100-sxm-40gb"
