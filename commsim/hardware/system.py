@@ -134,7 +134,7 @@ class System:
             add_parts(cell, height, level.parts)
             add_wires(cell, level.wires, self.links, f"{self.name}: scale_up[{height - 1}]")
             tiers.append(Tier(level.tier, level.units))
-        # Tiers without switches of their own (racks wired to each other) are no place to reduce: algorithms split there.
+        # A tier without switches of its own (racks wired to each other) is no place to reduce: algorithms split there.
         domain = sum(1 for level in self.scale_up if level.parts)
         if self.nodes > self.nodes_per_domain:
             tiers += self._join(cell)
