@@ -28,16 +28,18 @@ def sold_switched(accelerator: Accelerator) -> bool:
     return any(members(system.topology.cell, "nvswitch") for system in sold_with(accelerator))
 
 
-def add_nvlinks(cell: nx.DiGraph[str], accelerator: Accelerator) -> str:
-    """Give the GPUs of a cell the NVLinks of the shipped system with as many of them; return its name, "" for none."""
+def add_nvlinks(cell: nx.DiGraph[str], accelerator: Accelerator) -> list[str]:
+    """Give the GPUs of a cell the NVLinks of the first shipped system that has as many of them.
+
+    Return the names of all shipped systems that are wired so; none when there is no such system, and no NVLinks then.
+    """
     gpus = len(members(cell, "gpu"))
-    for system in sold_with(accelerator):
-        like = system.cell
-        if len(members(like, "gpu")) == gpus and _joined(like):
-            cell.add_nodes_from((name, data) for name, data in like.nodes(data=True) if data["part"] == "nvswitch")
-            cell.add_edges_from(_joined(like))
-            return system.name
-    return ""
+    like = [system for system in sold_with(accelerator) if len(members(system.cell, "gpu")) == gpus]
+    like = [system for system in like if _joined(system.cell) and _joined(system.cell) == _joined(like[0].cell)]
+    for system in like[:1]:
+        cell.add_nodes_from((name, system.cell.nodes[name]) for name in members(system.cell, "nvswitch"))
+        cell.add_edges_from(_joined(system.cell))
+    return [system.name for system in like]
 
 
 def _joined(cell: nx.DiGraph[str]) -> list[tuple[str, str, dict[str, object]]]:

@@ -38,10 +38,10 @@ class Element:
     @property
     def where(self) -> str:
         """The way to this element: `box.xml: cpu 0 > pci 0000:18:00.0 > gpu`."""
+        if self.above is None or self.above.above is None:
+            return self.above.tag if self.above else self.tag
         name = next((f" {self.attributes[key]}" for key in _NAMES if key in self.attributes), "")
-        if self.above is None:
-            return self.tag
-        return f"{self.above.where}{' > ' if self.above.above else ': '}{self.tag}{name}"
+        return f"{self.above.where}{' > ' if self.above.above.above else ': '}{self.tag}{name}"
 
     def each(self, *tags: str) -> list[Element]:
         """Return the children of these tags."""
@@ -139,8 +139,10 @@ def parse(content: bytes | str, name: str) -> Element:
 def opened(path: Path) -> bytes:
     """Return the bytes of a file; InputError when it is absent, unreadable or too large."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {LARGEST_FILE} bytes are read")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         raise InputError(str(path), str(error), "a readable file belongs here") from None
+    if len(content) > LARGEST_FILE:
+        raise InputError(str(path), f"more than {LARGEST_FILE} bytes", f"at most {LARGEST_FILE} bytes are read")
+    return content

@@ -26,7 +26,7 @@ _MOST_LINKS, _MEGABYTE = 1000, 1e6
 
 
 def draw_gpu_links(drawing: Drawing) -> None:
-    """Join the GPUs by their NVLinks and C2C links, and hang each in its slot unless C2C takes its place."""
+    """Join the GPUs by their NVLinks and C2C links, and hang each in its slot unless such a link takes its place."""
     address = {(gpu.host, gpu.pci.text("busid").lower()): drawing.vertex[gpu.pci] for gpu in drawing.listed.gpus}
     for gpu in drawing.listed.gpus:
         name, cpu = drawing.vertex[gpu.pci], _cpu(drawing, gpu)
@@ -40,7 +40,7 @@ def draw_gpu_links(drawing: Drawing) -> None:
             drawing.cell.nodes[name]["c2c"] = lanes
             speed = lanes[0] * lanes[1] * _MEGABYTE
             join(drawing.cell, name, cpu, c2c_kind(drawing.capability, speed))
-        if not (gpu.links("c2c") and gpu.pci.above and drawing.vertex[gpu.pci.above] == cpu):
+        if gpu.pci.above and not drawing.cell.has_edge(name, drawing.vertex[gpu.pci.above]):
             drawing.hang(name, gpu.pci)
     if drawing.listed.by_class:
         _draw_as_sold(drawing)
@@ -104,6 +104,6 @@ def _cpu(drawing: Drawing, gpu: Gpu) -> str:
 
 def _draw_as_sold(drawing: Drawing) -> None:
     """Give the GPUs of a skeleton the NVLinks that such machines have: NCCL asks the driver, a file cannot."""
-    like = add_nvlinks(drawing.cell, drawing.accelerator)
+    like = ", ".join(add_nvlinks(drawing.cell, drawing.accelerator))
     wiring = f"NVLinks are those of {like}" if like else "none are drawn, as no shipped system has such GPUs so joined"
     drawing.notes[f"the file is a skeleton without NVLinks: {wiring}"] = None

@@ -46,7 +46,9 @@ def draw_nvlinks(cell: nx.DiGraph[str], matrix: Matrix, chip: Accelerator) -> No
 
 def _switched(total: int, own: dict[int, int], chip: Accelerator) -> bool:
     most = nvlink(chip.compute_capability or 0).most
-    return total > most or (min(own.values()) == most and sold_switched(chip))
+    if total > most:
+        return max(own.values()) <= most
+    return min(own.values()) == most and sold_switched(chip)
 
 
 def _draw_switch(cell: nx.DiGraph[str], number: int, own: dict[int, int], capability: int) -> None:
