@@ -26,9 +26,9 @@ def halving_doubling(op: Collective, group: Group) -> Schedule:
     Rabenseifner 2004, "Optimization of collective reduction operations", section 3; the largest messages go to the
     nearest places. Beyond a power of two, the places left over hand their data to a neighbour and fetch the result.
     """
-    folded = _Folded(group.size)
-    halving = folded.exchanges(lambda step: folded.held(2 * step)[folded.core ^ step])
-    scatter, gather = halving, halving[::-1]
+    folded = _Folded(group.size, even=op is ALL_REDUCE)
+    scatter = folded.exchanges(lambda step: folded.held(2 * step)[folded.core ^ step])
+    gather = folded.exchanges(lambda step: folded.held(2 * step))[::-1]
     if op is REDUCE_SCATTER:
         return rounds(*folded.hand_over(1.0), *scatter, *folded.hand_back(1 / group.size))
     if op is ALL_GATHER:
@@ -80,18 +80,19 @@ def pat(op: Collective, group: Group) -> Schedule:
 
 
 class _Folded:
-    """A group folded to a power of two: the `core` that exchanges, and its `left` over neighbours.
+    """A group folded to a power of two: the `core` that exchanges, and the share of the `blocks` that each one stands for.
 
-    Place 2 i + 1 is folded into place 2 i for as many i as there are places too many.
+    Place 2 i + 1 is folded into place 2 i for as many i as there are places too many; these stand for two blocks, unless
+    the blocks are dealt out among the core alone (`even`).
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, even: bool = False) -> None:
         self.n = n
         self.size = 1 << (n.bit_length() - 1)
         self.core = np.arange(self.size)
         self.extra = n - self.size
         self.place = np.where(self.core < self.extra, 2 * self.core, self.core + self.extra)
-        self.blocks = np.where(self.core < self.extra, 2, 1) / n
+        self.blocks = np.full(self.size, 1 / self.size) if even else np.where(self.core < self.extra, 2, 1) / n
 
     def hand_over(self, share: float) -> list[Transfer]:
         """Return the round in which the places left over send to their neighbour; none for a power of two."""

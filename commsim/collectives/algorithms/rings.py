@@ -48,13 +48,13 @@ def ring(op: Collective, group: Group) -> Schedule:
     "mesh_ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, serves=lambda group: group.outer == 1, needs=_ONE_DOMAIN
 )
 def mesh_ring(op: Collective, group: Group) -> Schedule:
-    """As many rings as each rank has neighbours, so that each directed pair of ranks is a step of one: a mesh is used whole.
+    """As many rings as each rank has neighbours, so that each directed pair of ranks is a step of one of them.
 
     The complete directed graph falls apart into n - 1 rings (Tillson 1980; not for n = 4 and 6, where libraries come
-    close), so each pair carries 1/(n (n - 1)) of the size in each round of `ring`.
+    close), so each pair carries 1/(n (n - 1)) of the size in each round of `ring`, and a mesh is used whole.
     """
     n = group.size
-    step = everyone(n, 1 / (n * max(1, n - 1)))
+    step = everyone(n, 1 / (n * (n - 1)))
     return Schedule((Phase((Round((step,), (2 if op is ALL_REDUCE else 1) * (n - 1), relayed=True),)),))
 
 
@@ -63,8 +63,8 @@ def neighbours(group: Group) -> tuple[Ints, Ints, Floats]:
 
     In one domain that is one ring in the order of the places. A group of several domains makes one ring for each rail,
     so that every rank's NIC is used: ring r enters each even domain at member r and leaves it at member r - 1, and runs
-    through each odd domain the other way, so that it stays on its rail between them (NCCL's NCCL_CROSS_NIC=2). All but
-    one of the rings use each step inside a domain, one uses each step between domains.
+    through each odd domain the other way, so that it stays on its rail between them (NCCL's NCCL_CROSS_NIC=2).
+    All but one of the rings use each step inside a domain, one uses each step between domains.
     """
     places, k = np.arange(group.size), group.inner
     if k == 1 or group.outer == 1:
