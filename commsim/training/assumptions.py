@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from commsim.training.axes import Context
 from commsim.training.overlap import CONTENTION
+from commsim.training.step import program_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,25 +14,41 @@ if TYPE_CHECKING:
     from commsim.training.setting import Setting
     from commsim.training.step import Step
 
+COMMUNICATES = {
+    "asynchronous": "occupy no stage",
+    "blocking": "occupy the stage that sends",
+    "rendezvous": "wait for both stages and occupy both",
+}
+_SHARDS_GRADIENTS = 2
 MFU_CONVENTION = "MFU: causal attention, with logits, without recompute, of the dense peak of the matmuls' format"
 
 
 def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
     """Yield the assumptions behind a step, one sentence each: of the model, the machine, the plan, the recipe."""
-    plan, recipe, model = setting.plan, setting.recipe, setting.model
+    recipe, model = setting.recipe, setting.model
     yield MFU_CONVENTION
     yield from (f"{model.name}: {sentence}" for sentence in model.assumptions)
     yield from (f"{setting.system.name}: {sentence}" for sentence in setting.system.assumptions)
     if step.chunks.assumption:
         yield step.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
+    yield from _of_plan(setting)
+    if recipe.matmul_format != recipe.other_format:
+        yield f"layers' matmuls in {recipe.matmul_format}, attention and logits in {recipe.other_format}"
+    yield f"{recipe.gradient_bytes:g} bytes a gradient, {recipe.weight_bytes:g} a weight, 12 a weight for Adam"
+
+
+def _of_plan(setting: Setting) -> Iterator[str]:
+    """What each axis takes for granted."""
+    plan, recipe = setting.plan, setting.recipe
+    if plan.tensor > 1 and not recipe.overlap_tensor:
+        yield "tensor-parallel collectives are exposed, but for the two of the backward pass that Megatron hides"
     if plan.context > 1:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"
     if plan.expert > 1:
         yield f"the most loaded expert rank gets {recipe.imbalance:g} times the mean of tokens"
-    if plan.tensor > 1 and not recipe.overlap_tensor:
-        yield "tensor-parallel collectives are exposed, but for the two of the backward pass that Megatron hides"
-    if recipe.matmul_format != recipe.other_format:
-        yield f"layers' matmuls in {recipe.matmul_format}, attention and logits in {recipe.other_format}"
-    yield f"{recipe.gradient_bytes:g} bytes a gradient, {recipe.weight_bytes:g} a weight, 12 a weight for Adam"
+    if plan.pipeline > 1:
+        yield f"pipeline: {setting.schedule}, messages {COMMUNICATES[program_of(setting).communication]}"
+    if plan.zero == _SHARDS_GRADIENTS and plan.pipeline > 1:
+        yield "with a pipeline, ZeRO 2 scatters gradients once a step, as Llama 3 did"

@@ -1,4 +1,4 @@
-"""Which layers does each chunk of the pipeline hold?"""
+"""Which pieces of the model does each chunk of the pipeline hold?"""
 
 from __future__ import annotations
 
@@ -9,41 +9,121 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.errors import InputError
+from commsim.training.axes import Pipeline
+from commsim.training.operations import NOTHING
+from commsim.training.pieces import Piece, ends, layer
 
 if TYPE_CHECKING:
-    from commsim.training.model import Model
+    from collections.abc import Iterator
+
+    from commsim.training.operations import Recomputed
+    from commsim.training.setting import Setting
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Held = tuple[Piece, Ints]
+"""A piece, and how many of it each chunk has: [chunk]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """The layers of each chunk, counted by kind: counts[chunk, kind]; `assumption` says how they were spread, if uneven."""
+    """The pieces of each chunk: counts[chunk, piece]; `assumption` says how the layers were spread, if unevenly."""
 
-    counts: NDArray[np.int64]
+    pieces: tuple[Piece, ...]
+    counts: Ints
+    stages: int
     assumption: str = ""
 
+    def of_stages(self, values: Floats) -> Floats:
+        """Return the sums over the chunks of each stage, [..., stage], of values [..., chunk]."""
+        total: Floats = values.reshape(*values.shape[:-1], -1, self.stages).sum(axis=-2)
+        return total
 
-def spread(model: Model, stages: int, virtual: int) -> Chunks:
-    """Return the layers of each of stages x virtual chunks, in order; InputError when a stage would be empty.
 
-    Even when the chunks divide the layers. Else the embedding and the loss take the slot of a layer each (as Llama 3 did),
-    when that comes out even; else the ends get fewer layers than the middle.
+def chunks(setting: Setting) -> Chunks:
+    """Return the pieces and how many of each every chunk holds; InputError when a stage would be without a layer."""
+    axis = setting.plan.axis(Pipeline)
+    sizes, assumption = spread(len(setting.model.layers), axis)
+    held = [*_layers(setting, sizes), *_ends(setting, axis.chunks)]
+    pieces, counts = zip(*held)
+    return Chunks(pieces, np.stack(counts, axis=1), axis.size, assumption)
+
+
+def _layers(setting: Setting, sizes: Ints) -> Iterator[Held]:
+    """The layers that are recomputed, then the others; the layers of prediction modules stand in the last chunk."""
+    model, recipe = setting.model, setting.recipe
+    first, last = np.cumsum(sizes) - sizes, np.cumsum(sizes)
+    every = recipe.recompute_layers is None
+    again = sizes if every else _recomputed(sizes, setting.plan.pipeline, recipe.recompute_layers or 0)
+    twice, once = model.counts_between(first, first + again), model.counts_between(first + again, last)
+    predicted = [model.mtp.count(kind) * model.mtp_depth for kind in model.kinds]
+    (twice if every else once)[-1] += predicted
+    yield from _present(setting, twice, recipe.recomputed)
+    yield from _present(setting, once, NOTHING)
+
+
+def _present(setting: Setting, counts: Ints, recomputed: Recomputed) -> Iterator[Held]:
+    for kind, column in zip(setting.model.kinds, counts.T):
+        if column.any():
+            yield layer(setting, kind, recomputed), column
+
+
+def _ends(setting: Setting, chunks: int) -> Iterator[Held]:
+    first, last = np.zeros(chunks, int), np.zeros(chunks, int)
+    first[0] = last[-1] = 1
+    embedding, head, joint = ends(setting)
+    yield from ((embedding, first), (head, last))
+    if joint:
+        yield joint, last
+
+
+def _recomputed(sizes: Ints, stages: int, wanted: int) -> Ints:
+    """How many layers of each chunk are recomputed: `wanted` of each stage, shared evenly by its chunks."""
+    by_turn = sizes.reshape(-1, stages)
+    most = int(by_turn.sum(axis=0).max())
+    if wanted > most:
+        raise InputError("recompute-layers", wanted, f"at most the {most} layers of a stage belong here")
+    left, found = np.full(stages, wanted), np.zeros_like(by_turn)
+    for turn, layers in enumerate(by_turn):
+        found[turn] = np.minimum(layers, -(-left // (len(by_turn) - turn)))
+        left -= found[turn]
+    return found.reshape(-1)
+
+
+def spread(layers: int, axis: Pipeline) -> tuple[Ints, str]:
+    """Return how many layers each chunk has, in order, and the assumption if they are not even.
+
+    As the axis says, else evenly; where the chunks do not divide the layers, those at the ends have one less, because
+    they hold the embedding and the loss besides (as Llama 3 did). InputError when a stage, or a chunk that is not at an
+    end, would be without a layer.
     """
-    layers, chunks = len(model.layers), stages * virtual
-    sizes = np.full(chunks, layers // chunks)
-    assumption = ""
-    if layers % chunks and (layers + 2) % chunks == 0 and chunks > 1:
-        sizes = np.full(chunks, (layers + 2) // chunks)
-        sizes[[0, -1]] -= 1
+    sizes, assumption = _given(layers, axis) if axis.layers else _spread(layers, axis.chunks)
+    per_stage = sizes.reshape(axis.virtual, axis.size).sum(axis=0)
+    given = f"{axis.size} stages" + (f" x {axis.virtual} chunks" if axis.virtual > 1 else "")
+    if not per_stage.all():
+        expected = f"stage {int(np.argmin(per_stage))} would be without a layer: the model has {layers}"
+        raise InputError("plan: pipeline", given, expected)
+    if not sizes[1:-1].all():
+        raise InputError("plan: virtual stages", given, f"chunks would be without a layer: the model has {layers}")
+    return sizes, assumption
+
+
+def _given(layers: int, axis: Pipeline) -> tuple[Ints, str]:
+    if sum(axis.layers) != layers:
+        raise InputError(
+            "plan: pipeline: layers",
+            axis.layers,
+            f"the {layers} layers of the model belong here, not {sum(axis.layers)}",
+        )
+    return np.array(axis.layers), ""
+
+
+def _spread(layers: int, chunks: int) -> tuple[Ints, str]:
+    sizes = np.full(chunks, -(-layers // chunks))
+    missing = int(sizes.sum()) - layers
+    ends = [place for pair in zip(range(chunks - 1, -1, -1), range(chunks)) for place in pair]
+    sizes[list(dict.fromkeys(ends))[:missing]] -= 1
+    assumption = f"{layers} layers do not divide into {chunks} chunks: those at the ends have one less"
+    if missing == len(("embedding", "loss")):
         assumption = f"the embedding and the loss take the slot of a layer each ({layers} + 2 in {chunks} chunks)"
-    elif layers % chunks:
-        sizes = np.full(chunks, -(-layers // chunks))
-        missing = int(sizes.sum()) - layers
-        ends = [place for pair in zip(range(chunks - 1, -1, -1), range(chunks)) for place in pair]
-        sizes[list(dict.fromkeys(ends))[:missing]] -= 1
-        assumption = f"{layers} layers do not divide into {chunks} chunks: those at the ends have fewer"
-    per_stage = sizes.reshape(virtual, stages).sum(axis=0)
-    if (per_stage < 1).any():
-        empty = int(np.argmin(per_stage))
-        raise InputError("plan: pipeline", f"{stages} stages x {virtual} chunks", f"stage {empty} would have no layer")
-    last = np.cumsum(sizes)
-    return Chunks(model.counts_between(last - sizes, last), assumption)
+    return sizes, assumption if missing else ""

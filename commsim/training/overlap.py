@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from commsim.training.axes import Behind
+    from commsim.training.operations import Array
 
 CONTENTION = 0.15
 """What a second of hidden communication costs the compute that hides it, s: about 16 to 24 of 132 multiprocessors run
 NCCL's channels meanwhile (facts of NCCL 2.18-2.30: one channel is one multiprocessor). Estimated, range 0.05 to 0.3."""
+WITHIN: dict[Behind, tuple[Behind, ...]] = {
+    "nothing": (),
+    "columns": ("columns", "matmul", "pass"),
+    "matmul": ("matmul", "pass"),
+    "attention": ("attention", "pass"),
+    "pass": ("pass",),
+}
+"""What is part of what: compute behind which one thing hides can hide nothing else, under any name."""
 
 
-@dataclass(frozen=True)
 class Cover:
-    """How much of a pass can hide communication, by what it hides behind: s of one layer, or of one stage's pass."""
+    """Compute that can hide communication: `left` says how much of each part of a pass hides nothing yet, s."""
 
-    matmul: float = 0.0
-    attention: float = 0.0
-    whole: float = 0.0
+    def __init__(self, parts: dict[Behind, float]) -> None:
+        """Take the seconds of each part (see `WITHIN`); what is not named is nothing."""
+        self.left = parts
 
-    def behind(self, what: str) -> float:
-        """Return the seconds that hide communication which hides behind that."""
-        return {"nothing": 0.0, "matmul": self.matmul, "attention": self.attention, "pass": self.whole}[what]
+    def exposed(self, seconds: float, behind: Behind) -> float:
+        """Return what communication adds to the pass, and use the cover up."""
+        within = WITHIN[behind]
+        cover = min((self.left.get(part, 0.0) for part in within), default=0.0)
+        for part in within:
+            self.left[part] = self.left.get(part, 0.0) - min(seconds, cover)
+        return float(exposed(seconds, cover))
 
 
-def exposed(seconds: float, cover: float) -> float:
-    """Return what communication adds to the pass that hides it: what sticks out, and the contention of what does not."""
-    hidden = min(seconds, cover)
-    return seconds - hidden + CONTENTION * hidden
+def exposed(seconds: Array, cover: Array) -> Array:
+    """Return what communication adds to the pass that hides it: what sticks out, and the contention of the rest."""
+    hidden = np.minimum(seconds, cover)
+    found: Array = seconds - hidden + CONTENTION * hidden
+    return found

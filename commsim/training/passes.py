@@ -1,44 +1,48 @@
-"""How long do the forward and the backward pass of one layer take, and what sticks out of them?"""
+"""How long do the forward and the backward pass of one piece take, and what sticks out of them?"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.training.axes import AXES, Traffic
-from commsim.training.overlap import Cover, exposed
+from commsim.training.overlap import Cover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from commsim.libraries.calibration import Case
     from commsim.libraries.library import Library, Timing
+    from commsim.training.axes import Traffic
     from commsim.training.compute import Kernels
-    from commsim.training.operations import Operation, Work
+    from commsim.training.operations import Operation
+    from commsim.training.pieces import Piece
     from commsim.training.setting import Setting
+
+
+Timed = tuple["Operation", float]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of a layer, or of one end of the model, for one micro-batch: s of compute, s that each axis exposes."""
+    """One pass of a piece for one micro-batch, s: its compute, what each axis exposes, and what is still to hide.
+
+    `later` is what each axis says behind everything that the chunk computes, `free` the compute that hides nothing yet,
+    `weights` the part of the compute that only gives the gradients of weights.
+    """
 
     compute: float
-    cover: Cover
-    exposed: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def seconds(self) -> float:
-        """Compute and everything exposed."""
-        return self.compute + sum(self.exposed.values())
+    free: float
+    exposed: Mapping[str, float]
+    later: Mapping[str, float]
+    weights: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Said:
-    """One collective of the estimate: what was said, by which group, and how long it takes."""
+    """One collective of the estimate: what was said, by which group and piece (`kind`), and how long it takes."""
 
     traffic: Traffic
     timing: Timing
@@ -46,7 +50,7 @@ class Said:
 
     @property
     def seconds(self) -> float:
-        """Time of all its occurrences in one layer's pass."""
+        """Time of all its occurrences in one pass of the piece."""
         return float(self.timing.seconds[0]) * self.traffic.count
 
 
@@ -65,58 +69,68 @@ class Machine:
         timing = self.library.time(traffic.op, sizes, layout, setting.system.topology, case=self.case)
         return Said(traffic, timing, kind)
 
-    def compute(self, work: Work, setting: Setting, formats: tuple[str, str]) -> tuple[Pass, Pass]:
-        """Return forward and backward pass of a work without communication; backward repeats what is recomputed."""
-        again = work.repeated(setting.recipe.recomputed)
-        forward = self._cover(work.operations, formats, backward=False)
-        gradients, repeated = self._cover(work.backward, formats, backward=True), self._cover(again, formats, backward=False)
-        backward = Cover(*(g + r for g, r in zip(_parts(gradients), _parts(repeated), strict=True)))
-        return Pass(forward.whole, forward), Pass(backward.whole, backward)
+    def said(self, setting: Setting, piece: Piece) -> tuple[Said, ...]:
+        """Return everything that a piece says along all axes of the plan, with its time."""
+        return tuple(self.timed(setting, one, piece.name) for one in setting.traffic(piece))
 
-    def _cover(self, operations: Iterable[Operation], formats: tuple[str, str], *, backward: bool) -> Cover:
-        spent: dict[str, float] = defaultdict(float)
-        for one in operations:
-            number_format = formats[0] if one.kind == "matmul" else formats[1]
-            spent[one.kind] += float(self.kernels.seconds(one, number_format, backward=backward))
-        return Cover(spent["matmul"], spent["attention"], sum(spent.values()))
+    def seconds(self, operation: Operation, piece: Piece, *, backward: bool = False) -> float:
+        """Return the time of an operation of the piece, s."""
+        number_format = piece.formats[operation.kind != "matmul"]
+        return float(self.kernels.seconds(operation, number_format, backward=backward))
 
 
-def _parts(cover: Cover) -> tuple[float, float, float]:
-    return cover.matmul, cover.attention, cover.whole
+def passes(machine: Machine, piece: Piece, said: Iterable[Said]) -> tuple[Pass, Pass]:
+    """Return the forward and the backward pass of a piece, with what its communication exposes.
 
-
-def said_in_layer(setting: Setting, machine: Machine, kind: str) -> list[Said]:
-    """Return everything that one layer of that kind says along all axes of the plan, with its time."""
-    found = []
-    for axis in AXES.values():
-        found += [machine.timed(setting, one, kind) for one in setting.plan.axis(axis).traffic(setting, kind)]
-    return found
-
-
-def of_layer(setting: Setting, machine: Machine, kind: str, said: Iterable[Said]) -> tuple[Pass, Pass]:
-    """Return the forward and the backward pass of a layer with what its communication exposes.
-
-    What shares a cover is hidden together: the cover is used once. Full recomputation says the forward part again.
+    The backward pass first repeats what is recomputed, communication included.
     """
-    recipe = setting.recipe
-    forward, backward = machine.compute(setting.layers[kind], setting, (recipe.matmul_format, recipe.other_format))
-    again = "layer" in recipe.recomputed
     spoken = list(said)
+    forward = [(one, machine.seconds(one, piece)) for one in piece.work.operations]
+    again = [(one, seconds) for one, seconds in forward if one.recompute & piece.recomputed]
+    gradients = [(one, machine.seconds(one, piece, backward=True)) for one in piece.work.backward]
     ahead = [one for one in spoken if one.traffic.when == "forward"]
-    back = [one for one in spoken if one.traffic.when == "backward"] + (ahead if again else [])
-    return (
-        Pass(forward.compute, forward.cover, _exposed(ahead, forward.cover)),
-        Pass(backward.compute, backward.cover, _exposed(back, backward.cover)),
+    repeated = [one for one in ahead if one.traffic.repeated]
+    back = [one for one in spoken if one.traffic.when == "backward"]
+    return _pass(forward, ahead), _pass([*again, *gradients], [*repeated, *back])
+
+
+def _pass(timed: list[Timed], said: list[Said]) -> Pass:
+    """What hides behind the whole chunk is left for later; the rest hides here, in the order in which axes speak."""
+    whole = sum(seconds for _, seconds in timed)
+    cover = Cover(
+        {
+            "columns": _sum(timed, _of_columns),
+            "matmul": _sum(timed, _matmul),
+            "attention": _sum(timed, _attention),
+            "pass": whole,
+        }
     )
-
-
-def _exposed(said: Iterable[Said], cover: Cover) -> dict[str, float]:
-    """What sticks out, by axis; axes that hide behind the same thing share it in the order in which they speak."""
-    left = {what: cover.behind(what) for what in ("nothing", "matmul", "attention", "pass")}
-    found: dict[str, float] = defaultdict(float)
+    exposed, later = defaultdict[str, float](float), defaultdict[str, float](float)
     for one in said:
-        behind = one.traffic.behind
-        found[one.traffic.axis] += exposed(one.seconds, left[behind])
-        used = min(one.seconds, left[behind])
-        left = {what: max(0.0, seconds - used) if what in (behind, "pass") else seconds for what, seconds in left.items()}
-    return dict(found)
+        if one.traffic.behind == "pass":
+            later[one.traffic.axis] += one.seconds
+        else:
+            exposed[one.traffic.axis] += cover.exposed(one.seconds, one.traffic.behind)
+    return Pass(whole, cover.left["pass"], exposed, later, _sum(timed, _of_weights))
+
+
+def _sum(timed: list[Timed], of: Callable[[Operation], bool]) -> float:
+    return sum(seconds for one, seconds in timed if of(one))
+
+
+def _matmul(one: Operation) -> bool:
+    return one.kind == "matmul"
+
+
+def _attention(one: Operation) -> bool:
+    return one.kind == "attention"
+
+
+def _of_columns(one: Operation) -> bool:
+    """The two gradient matmuls of a matrix whose columns are split."""
+    return one.kind == "matmul" and one.split == "columns" and one.name.endswith("gradient")
+
+
+def _of_weights(one: Operation) -> bool:
+    """The gradient of a weight, which nobody waits for; unfused attention multiplies no weights."""
+    return one.kind == "matmul" and one.split != "heads" and one.name.endswith("weight gradient")

@@ -25,11 +25,12 @@ class Recipe:
     """The choices beside the plan, under their trainers' names.
 
     `global_batch` sequences a step, `micro_batch` of them at once on a rank. `recompute` is none, selective, full or
-    Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of a stage. `schedule` is that of
-    the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data` =
-    --overlap-grad-reduce and --overlap-param-gather, `overlap_expert` = hiding dispatch behind compute. `imbalance` =
-    tokens of the most loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None
-    for the newest that the accelerator has.
+    Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of a stage. `schedule` is that
+    of the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data`
+    = --overlap-grad-reduce and --overlap-param-gather, `overlap_pipeline` = --overlap-p2p-communication (None: with
+    virtual stages, as Megatron), `overlap_expert` = hiding dispatch behind compute. `imbalance` = tokens of the most
+    loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None for the newest that
+    the accelerator has.
     """
 
     global_batch: int
@@ -41,6 +42,7 @@ class Recipe:
     schedule: str | None = None
     overlap_tensor: bool = False
     overlap_data: bool = True
+    overlap_pipeline: bool | None = None
     overlap_expert: bool = False
     imbalance: float = 1.0
     attention: str | None = None
@@ -53,12 +55,20 @@ class Recipe:
         for name in ("global_batch", "micro_batch", "sequence"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
-                raise InputError(name.replace("_", "-"), value, "a whole number of at least 1 belongs here")
+                raise InputError(name.replace("_", "-"), value, f"a whole number from 1 to {_MOST:.0e} belongs here")
         if self.precision not in PRECISIONS:
             raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
         unknown = [name for name in self.recompute.split("+") if name not in {**RECOMPUTE, **dict.fromkeys(MODULES)}]
         if unknown:
             raise InputError("recompute", unknown[0], "no such choice", among=(*RECOMPUTE, *MODULES))
+        layers = self.recompute_layers
+        if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 0):
+            raise InputError("recompute-layers", layers, "a whole number that is not negative belongs here")
+        if layers and not self.recomputed:
+            raise InputError("recompute-layers", layers, "it needs recompute=full (or some modules) beside it")
+        for name in ("gradient_bytes", "weight_bytes"):
+            if not 0 < getattr(self, name) <= _WIDEST:
+                raise InputError(name.replace("_", "-"), getattr(self, name), "bytes, such as 2 or 4, belong here")
         if not 1 <= self.imbalance < float("inf"):
             raise InputError("imbalance", self.imbalance, "a number of at least 1 belongs here")
 
@@ -79,4 +89,4 @@ class Recipe:
         return PRECISIONS[self.precision][1]
 
 
-_MOST = 10**12
+_MOST, _WIDEST = 10**12, 8

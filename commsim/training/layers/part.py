@@ -41,6 +41,10 @@ class Mixer(Part, Protocol):
     def heads(self) -> int:
         """How many heads the tensor axis can share out."""
 
+    @property
+    def kv_heads(self) -> int:
+        """How many heads of keys and values (or groups) it can share out before it replicates them."""
+
     def exchanged(self, shard: Shard) -> Array:
         """Return the elements per token that a rank must give to the other ranks of the context axis."""
 

@@ -1,0 +1,87 @@
+"""Do a model, a plan, a recipe and a machine fit each other?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commsim.training.setting import Setting
+
+
+def misfits(setting: Setting) -> Iterator[InputError]:
+    """Yield an error for everything that does not fit, the gravest first."""
+    yield from _ranks(setting)
+    yield from _heads(setting)
+    yield from _experts(setting)
+    yield from _batches(setting)
+    yield from _options(setting)
+
+
+def _ranks(setting: Setting) -> Iterator[InputError]:
+    plan, gpus = setting.plan, setting.system.gpus
+    if plan.gpus != gpus:
+        said = " x ".join(f"{name} {size}" for name, (size, _) in plan.dims().items() if size > 1) or "one rank"
+        yield InputError("plan", f"{said} = {plan.gpus} ranks", f"the {gpus} GPUs of the machine belong here")
+
+
+def _heads(setting: Setting) -> Iterator[InputError]:
+    """Heads go whole to a rank; fewer KV heads than ranks are replicated evenly."""
+    tensor, name = setting.plan.tensor, setting.model.name
+    for mixer in (block.mixer for block in setting.model.blocks):
+        if mixer and tensor > mixer.heads:
+            yield InputError("plan: tensor", tensor, f"at most the {mixer.heads} attention heads of {name} belong here")
+        if mixer and mixer.heads % tensor:
+            yield InputError(
+                "plan: tensor", tensor, f"a divisor of the {mixer.heads} attention heads of {name} belongs here"
+            )
+        if mixer and mixer.kv_heads % tensor and tensor % mixer.kv_heads:
+            expected = f"a divisor or a multiple of the {mixer.kv_heads} key and value heads of {name} belongs here"
+            yield InputError("plan: tensor", tensor, expected)
+
+
+def _experts(setting: Setting) -> Iterator[InputError]:
+    plan, name = setting.plan, setting.model.name
+    counts = {block.experts.count for block in setting.model.blocks if block.experts}
+    if plan.expert * plan.expert_tensor > 1 and not counts:
+        yield InputError("plan: expert", plan.expert, f"{name} has no experts; leave the axis out")
+    for count in counts:
+        if count % plan.expert:
+            yield InputError("plan: expert", plan.expert, f"a divisor of the {count} experts of {name} belongs here")
+    if counts and plan.tensor > 1 and not plan.sequence:
+        expected = "sequence parallelism belongs beside experts: each tensor rank dispatches its own tokens"
+        yield InputError("plan: tensor", "sequence=False", expected)
+
+
+def _batches(setting: Setting) -> Iterator[InputError]:
+    plan, recipe = setting.plan, setting.recipe
+    replicas = recipe.micro_batch * plan.data
+    if recipe.global_batch % replicas:
+        expected = f"a multiple of micro-batch x data = {recipe.micro_batch} x {plan.data} = {replicas} belongs here"
+        yield InputError("global-batch", recipe.global_batch, expected)
+    shares = plan.context * (plan.tensor if plan.sequence else 1)
+    if recipe.sequence % shares:
+        named = "context x tensor" if plan.sequence and plan.tensor > 1 else "context"
+        yield InputError("sequence", recipe.sequence, f"a multiple of {named} = {shares} belongs here")
+    if setting.schedule == "interleaved" and setting.microbatches < plan.pipeline:
+        expected = (
+            f"interleaved needs at least {plan.pipeline} micro-batches, one a stage; 1 chunk or schedule gpipe works"
+        )
+        yield InputError("virtual stages", f"{plan.virtual} with {setting.microbatches} micro-batches a step", expected)
+
+
+def _options(setting: Setting) -> Iterator[InputError]:
+    plan, recipe, chip = setting.plan, setting.recipe, setting.system.accelerator
+    for number_format in (recipe.matmul_format, recipe.other_format):
+        if number_format not in chip.peak:
+            expected = f"{chip.title} multiplies matrices in {', '.join(chip.peak)}"
+            yield InputError("precision", recipe.precision, expected)
+    if recipe.overlap_tensor and plan.tensor > 1 and not plan.sequence:
+        yield InputError(
+            "overlap-tensor",
+            recipe.overlap_tensor,
+            "sequence parallelism belongs beside it: it cuts along the sequence",
+        )
