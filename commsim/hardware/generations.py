@@ -32,28 +32,27 @@ class NVLink:
 
     capability: int
     kind: str
-    bandwidth: float
     most: int
-    source: str
 
 
 _NVLINKS = (
-    NVLink(60, "nvlink1", 20e9, 4, "NVIDIA Tesla P100 whitepaper"),
-    NVLink(70, "nvlink2", 25e9, 6, "NVIDIA Tesla V100 whitepaper"),
-    NVLink(80, "nvlink3", 25e9, 12, "NVIDIA A100 whitepaper"),
-    NVLink(86, "nvlink3-bridge", 14.0625e9, 4, "NVIDIA GA102 whitepaper: four links of 14.0625 GB/s in each direction"),
-    NVLink(90, "nvlink4", 25e9, 18, "NVIDIA H100 whitepaper"),
-    NVLink(100, "nvlink5", 50e9, 18, "NVIDIA GB200 NVL72 datasheet"),
-    NVLink(104, "nvlink6", 50e9, 36, "derived from 3.6 TB/s a Rubin GPU over 36 switch chips"),
+    NVLink(60, "nvlink1", 4),
+    NVLink(70, "nvlink2", 6),
+    NVLink(80, "nvlink3", 12),
+    NVLink(86, "nvlink3-bridge", 4),
+    NVLink(90, "nvlink4", 18),
+    NVLink(100, "nvlink5", 18),
+    NVLink(104, "nvlink6", 36),
 )
 _XGMI = {
-    "gfx906": ("xgmi-mi50", 46e9),
-    "gfx908": ("xgmi-mi100", 46e9),
-    "gfx90a": ("xgmi-mi250x", 50e9),
-    "gfx942": ("xgmi-mi300x", 64e9),
-    "gfx950": ("xgmi-mi355x", 76.5e9),
+    "gfx906": "xgmi-mi50",
+    "gfx908": "xgmi-mi100",
+    "gfx90a": "xgmi-mi250x",
+    "gfx942": "xgmi-mi300x",
+    "gfx950": "xgmi-mi355x",
 }
-"""Infinity Fabric between AMD GPUs: the kind of one link by architecture, and one direction of it (from memory)."""
+"""The kind of one link of Infinity Fabric between AMD GPUs, by their architecture."""
+_OLD_XGMI = Figure(46e9, status="from memory", source=("GK",), printed="92 GB/s a link, both directions")
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ PROCESSORS = (
     Processors("AuthenticAMD", 26, 0, "xgmi-epyc-genoa"),
     Processors("arm64", 0, 0, "socket-arm"),
     Processors("ppc64", 0, 0, "socket-power9"),
-    Processors("CentaurHauls", 0, 0, "socket-zhaoxin"),
-    Processors("Shanghai", 0, 0, "socket-zhaoxin"),
+    Processors("CentaurHauls", 6, 0, "socket-zhaoxin"),
+    Processors("Shanghai", 6, 0, "socket-zhaoxin"),
 )
 """In the order of families and models of each vendor; families and models are CPUID's."""
 _NCCL_SOCKETS = {"socket-power9": 32e9, "socket-zhaoxin": 6e9}
@@ -99,8 +98,7 @@ def nvlink(capability: int) -> NVLink:
 
 def nvlink_kind(capability: int) -> Link:
     """Return the kind of link of that generation; `bandwidth` is one direction of one link."""
-    found = nvlink(capability)
-    return _kind(found.kind, Figure(found.bandwidth, status="announced", source=(found.source,)), "nvlink")
+    return link_kinds()[nvlink(capability).kind]
 
 
 def architecture(gcn: str) -> str:
@@ -110,17 +108,15 @@ def architecture(gcn: str) -> str:
 
 def xgmi_kind(gfx: str) -> Link | None:
     """Return the kind of link between AMD GPUs of an architecture (`gfx942`); None when it is unknown."""
-    if gfx not in _XGMI:
-        return None
-    kind, bandwidth = _XGMI[gfx]
-    return _kind(kind, Figure(bandwidth, status="from memory", source=("AMD Instinct datasheets",)), "xgmi")
+    return _kind(_XGMI[gfx], _OLD_XGMI, "xgmi") if gfx in _XGMI else None
 
 
 def pcie_kind(generation: int, lanes: int = 16) -> Link:
     """Return PCI Express of a generation and width: raw rate x lanes after encoding, one direction."""
     rate = next(rate for rate, number in PCIE_RATES.items() if number == generation)
     bandwidth = rate * 1e9 / 8 * lanes * _PCIE_PAYLOAD[generation]
-    return _kind(f"pcie{generation}-x{lanes}", Figure(bandwidth, status="derived", source=("PCI-SIG",)), "pcie")
+    figure = Figure(bandwidth, status="derived", source=("DERIVED",), note="PCI-SIG's rate x lanes, after encoding")
+    return _kind(f"pcie{generation}-x{lanes}", figure, "pcie")
 
 
 def pcie_generation(capability: int) -> int:
@@ -129,8 +125,8 @@ def pcie_generation(capability: int) -> int:
     return max((first, generation) for first, generation in firsts if first <= capability)[1]
 
 
-def processors(vendor: str, family: int, model: int) -> Processors:
-    """Return the entry for processors of a vendor (x86) or architecture (arm64, ppc64); the first for an unknown one.
+def processors(vendor: str, family: int, model: int) -> Processors | None:
+    """Return the entry for processors of a vendor (x86) or architecture (arm64, ppc64); None for unknown ones.
 
     A family such as 175 is the raw one of CPUID, which NCCL dumps for AMD: 15 + 10 = 25.
     """
@@ -138,14 +134,13 @@ def processors(vendor: str, family: int, model: int) -> Processors:
     fitting = [
         entry for entry in PROCESSORS if entry.vendor == vendor and (entry.family, entry.model) <= (plain, model)
     ]
-    alike = [entry for entry in PROCESSORS if entry.vendor == vendor]
-    return (fitting[-1:] or alike or list(PROCESSORS))[0]
+    return fitting[-1] if fitting else None
 
 
 def processors_beside(generation: int) -> Processors:
     """Return Intel's processors that have PCI Express of that generation."""
-    first_model = {1: 0, 2: 0, 3: 0x55, 4: 0x6A, 5: 0x8F}.get(generation, 0xAD)
-    return processors("GenuineIntel", 6, first_model)
+    model = {1: 0, 2: 0, 3: 0x55, 4: 0x6A, 5: 0x8F}.get(generation, 0xAD)
+    return next(entry for entry in PROCESSORS if (entry.vendor, entry.model) == ("GenuineIntel", model))
 
 
 def socket_kind(kind: str) -> Link:

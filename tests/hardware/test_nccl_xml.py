@@ -162,8 +162,9 @@ def test_sockets(processors: str, kind: str) -> None:
     assert wires(read_xml(xml))["cpu0", "cpu1"] == (kind, 1)
 
 
-def test_unknown_processors_are_assumed_and_said_so() -> None:
-    system = read_xml(box(*(cpu(n, gpu(f"0000:{n}1:00.0", n), processors="") for n in (0, 1))))
+@pytest.mark.parametrize("processors", ["", 'arch="x86_64" vendor="Nobody"', 'arch="x86_64" vendor="GenuineIntel"'])
+def test_unknown_processors_are_assumed_and_said_so(processors: str) -> None:
+    system = read_xml(box(*(cpu(n, gpu(f"0000:{n}1:00.0", n), processors=processors) for n in (0, 1))))
     assert wires(system)["cpu0", "cpu1"] == ("upi-sapphire-rapids", 1)
     assert ["processors" in line for line in system.assumptions] == [True]
 
@@ -364,6 +365,13 @@ def test_a_skeleton_of_gpus_that_are_sold_otherwise_says_that_it_has_no_nvlinks(
     system = read_xml(box(cpu(0, *(pci(f"0000:0{n}:00.0", kind="0x030200") for n in range(3)))), "h100-sxm")
     assert nvlink_bandwidth(system) == 0
     assert "none are drawn" in system.assumptions[0]
+
+
+def test_ports_may_be_told_by_classes_where_gpus_are_not() -> None:
+    system = read_xml(box(cpu(0, gpu("0000:11:00.0", 0, to_switch()), pci("0000:12:00.0", kind="0x020000"))))
+    assert system.scale_out is not None
+    assert (system.scale_out.fabric, system.scale_out.nic) == ("roce", 50e9)
+    assert ["no speed of network ports" in line for line in system.assumptions] == [True]
 
 
 def amd(busid: str, rank: int, *targets: str, gcn: str | None = "gfx942", device: str | None = "0x74a1") -> str:

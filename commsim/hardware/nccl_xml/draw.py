@@ -52,13 +52,12 @@ def _draw_sockets(drawing: Drawing) -> None:
     for (host_a, a), (host_b, b) in itertools.combinations(drawing.listed.cpus, 2):
         if host_a != host_b:
             continue
-        vendor = a.text("vendor") or a.text("arch").replace("x86_64", "")
-        if vendor:
-            kind = processors(vendor, a.number("familyid") or 0, a.number("modelid") or 0).kind
-        else:
-            kind = processors_beside(pcie_generation(drawing.capability)).kind
-            drawing.notes[f"the file does not name the processors: sockets are joined by {kind}"] = None
-        join(drawing.cell, drawing.vertex[a], drawing.vertex[b], socket_kind(kind))
+        vendor = a.text("vendor") or a.text("arch")
+        make = processors(vendor, a.number("familyid") or 0, a.number("modelid") or 0)
+        if make is None:
+            make = processors_beside(pcie_generation(drawing.capability))
+            drawing.notes[f"the file names no processors that are known: sockets are joined by {make.kind}"] = None
+        join(drawing.cell, drawing.vertex[a], drawing.vertex[b], socket_kind(make.kind))
 
 
 def _draw_pcilinks(drawing: Drawing) -> None:

@@ -42,7 +42,7 @@ def draw_gpu_links(drawing: Drawing) -> None:
             join(drawing.cell, name, cpu, c2c_kind(drawing.capability, speed))
         if gpu.pci.above and not drawing.cell.has_edge(name, drawing.vertex[gpu.pci.above]):
             drawing.hang(name, gpu.pci)
-    if drawing.listed.by_class:
+    if drawing.listed.gpus_by_class:
         _draw_as_sold(drawing)
     pass_on(drawing.cell)
 

@@ -60,10 +60,11 @@ class Port:
 class Inventory:
     """What a file lists: GPUs in the order of their ranks, ports in the order of their numbers, the rest as it stands.
 
-    `by_class` says that the file is a skeleton without `<gpu>`, in which PCI classes tell what a device is.
+    In a skeleton without any `<gpu>` (or any `<net>`), PCI classes tell which devices are GPUs (or ports).
     """
 
-    by_class: bool = False
+    gpus_by_class: bool = False
+    ports_by_class: bool = False
     cpus: list[tuple[int, Element]] = field(default_factory=list)
     switches: list[tuple[int, Element]] = field(default_factory=list)
     gpus: list[Gpu] = field(default_factory=list)
@@ -78,7 +79,8 @@ class Inventory:
     def of(self, host: int) -> Inventory:
         """Return what one host has."""
         return Inventory(
-            self.by_class,
+            self.gpus_by_class,
+            self.ports_by_class,
             [entry for entry in self.cpus if entry[0] == host],
             [entry for entry in self.switches if entry[0] == host],
             [gpu for gpu in self.gpus if gpu.host == host],
@@ -88,7 +90,8 @@ class Inventory:
 
 def take(root: Element) -> Inventory:
     """Return what the file lists. InputError for what has no place in a machine, stands twice, or has no clear rank."""
-    found = Inventory(by_class=not any(element.tag in GPU_TAGS for element in root.walk()))
+    tags = {element.tag for element in root.walk()}
+    found = Inventory(gpus_by_class=not tags & set(GPU_TAGS), ports_by_class="net" not in tags)
     _no_strays(root, ("pci", "nic", *GPU_TAGS), "nothing joins it to the rest; a <cpu> belongs around it")
     hashes = [cpu.text("host_hash") for cpu in root.each("cpu")]
     one_host = len({key for key in hashes if key}) <= 1
@@ -135,10 +138,10 @@ def _take_device(pci: Element, host: int, found: Inventory, shared: _Shared) -> 
         raise InputError(
             pci.where, f"{len(gpus)} GPUs in one device", "one <gpu> belongs here: a package, not its parts"
         )
-    if gpus or (found.by_class and _looks_like_gpu(pci)):
+    if gpus or (found.gpus_by_class and _looks_like_gpu(pci)):
         found.gpus.append(Gpu(host, pci, gpus[0] if gpus else None))
         return True
-    if found.by_class and pci.text("class").startswith(_NIC_CLASS) and not pci.each("nic"):
+    if found.ports_by_class and pci.text("class").startswith(_NIC_CLASS):
         found.ports.append(Port(host, [], [pci]))
         return True
     return _take_ports(pci, host, found, shared)
