@@ -248,6 +248,8 @@ def test_hosts_of_an_nvlink_domain_are_nodes_of_a_rack() -> None:
     assert system.topology.domain_size == 6
     assert parts(system) == {"cpu": 1, "gpu": 2, "nic": 1, "nvswitch": 1}
     assert nvlink_bandwidth(system) == pytest.approx(900e9)  # GB200: 1.8 TB/s both ways
+    switch = system.topology.cell.nodes["nvswitch0"]
+    assert (switch["tier"], switch["reduces"], switch["multicasts"]) == (1, True, True)
     routes = system.topology.route(np.array([0]), np.array([5]))
     assert routes.hops[0].sum() == 2  # up to the switch and down
     assert system.sized(nodes=6).topology.size == 12

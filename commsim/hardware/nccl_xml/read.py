@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from commsim.errors import InputError
 from commsim.hardware import catalogue
 from commsim.hardware.fabrics import Level, Part, Wire, members
-from commsim.hardware.generations import nvlink_kind
 from commsim.hardware.nccl_xml.chip import accelerator_of
 from commsim.hardware.nccl_xml.draw import draw
 from commsim.hardware.nccl_xml.elements import opened, parse
@@ -51,14 +50,13 @@ def machine(content: bytes | str, name: str, accelerator: str | None = None) -> 
         notes[f"{net.where}: left out, as NCCL does (no dev, or net=0)"] = None
     cell, levels = _repeated(root, listed, chip, notes)
     scale_out = _scale_out(cell, notes)
-    lanes = nvlink_kind(chip.compute_capability or 0)
     return System(
         name=Path(name).stem,
         title=f"{len(listed.gpus)} {chip.title} (from {Path(name).name})",
         accelerator=chip,
         cell=cell,
         scale_up=levels,
-        links={**catalogue.link_kinds(), lanes.kind: lanes},
+        links=catalogue.link_kinds(),
         scale_out=scale_out,
         fabric=catalogue.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
         nodes=levels[0].units if levels else 1,
@@ -73,10 +71,8 @@ def _repeated(root: Element, listed: Inventory, chip: Accelerator, notes: Notes)
         return cells[0], ()
     for host, cell in zip(listed.hosts, cells):
         if not all(cell.has_edge(gpu, SWITCH) for gpu in members(cell, "gpu")):
-            where = listed.of(host).gpus[0].pci.where
-            raise InputError(
-                where, "a host apart", "NVLink to a switch joins the hosts of one file; give one file a host"
-            )
+            expected = "NVLink to a switch joins the hosts of one file; give one file a host"
+            raise InputError(listed.of(host).gpus[0].pci.where, "a host apart", expected)
     if len({cpu_host for cpu_host, _ in listed.cpus}) > len(cells):
         raise InputError(root.where, "a host without a GPU", "every host_hash has GPUs in one NVLink domain")
     lanes = {(data["link"].kind, data["count"]) for _, _, data in cells[0].in_edges(SWITCH, data=True)}
@@ -91,7 +87,7 @@ def _rack(cells: list[Cell], kind: str, count: int) -> tuple[Cell, tuple[Level, 
     node = cells[0].copy()
     switch = node.nodes[SWITCH]
     node.remove_node(SWITCH)
-    part = Part(1, switch["stands_for"], switch["reduces"], switch["multicasts"])
+    part = Part(stands_for=switch["stands_for"], reduces=switch["reduces"], multicasts=switch["multicasts"])
     wire = Wire(("gpu", "nvswitch"), kind, "every", count)
     return node, (Level("rack", len(cells), {"nvswitch": part}, (wire,)),)
 
