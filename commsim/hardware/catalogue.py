@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.errors import InputError
 from commsim.figures import Figure
-from commsim.hardware.changes import Changes, changed
+from commsim.hardware.changes import Changes, changed, joined
 from commsim.hardware.clos import Fabric
 from commsim.hardware.entries import FabricFigures, LinkFigures, Source, SystemFigures
 from commsim.hardware.fabrics import add_parts, add_wires
@@ -26,23 +26,42 @@ from commsim.units import show
 
 
 def load(name: str | Path, **changes: Any) -> System:  # noqa: ANN401 - the fields of Changes
-    """Return the system of that name, alias or YAML file, changed as the keywords of `Changes` say.
+    """Return the system of that name, alias or file, changed as the keywords of `Changes` say.
 
-    Without `nodes` or `gpus` it is one scale-up domain. InputError for unknown names (with the nearest one), for files
-    that describe no machine, for keywords that are none, and for sizes that do not fit.
+    A file is YAML, NCCL topology XML, or the text of `nvidia-smi topo -m`, which needs `accelerator`. Without `nodes`
+    or `gpus` it is one scale-up domain. InputError for unknown names (with the nearest one), files that describe no
+    machine, keywords that are none, and sizes that do not fit.
     """
     known = [item.name for item in fields(Changes)]
     for key in changes:
         if key not in known:
             raise InputError("load", key, "no such option", among=known)
     wanted = Changes(**changes)
-    table = described("systems", name, "system")
-    chip = accelerator(wanted.accelerator or table.get("accelerator"), f"{name}: accelerator")
-    said = read(SystemFigures, {**table, "accelerator": chip.name}, str(name))
-    system = _built(changed(said, wanted), chip, str(name))
+    system = _dumped(name, wanted) or _described(name, wanted)
     system = replace(system, nodes=system.nodes_per_domain).sized(wanted.nodes, wanted.gpus, wanted.gpus_per_node)
     _check_paths(system)
     return system
+
+
+def _dumped(name: str | Path, wanted: Changes) -> System | None:
+    """The system of a file that a machine wrote about itself, joined by the network that the caller says."""
+    from commsim.hardware.dumps import from_file  # it reads the catalogue itself
+
+    system = from_file(name, wanted.accelerator)
+    if system is None:
+        return None
+    if wanted.nics_per_node not in (None, system.nics_per_node):
+        raise InputError("nics per node", wanted.nics_per_node, f"{name} says {system.nics_per_node}; change it there")
+    out = joined(system, wanted)
+    return replace(system, scale_out=out, fabric=fabric(out.fabric, out.nic) if out else None)
+
+
+def _described(name: str | Path, wanted: Changes) -> System:
+    """The system of a name or a YAML file."""
+    table = described("systems", name, "system")
+    chip = accelerator(wanted.accelerator or table.get("accelerator"), f"{name}: accelerator")
+    said = read(SystemFigures, {**table, "accelerator": chip.name}, str(name))
+    return _built(changed(said, wanted), chip, str(name))
 
 
 def names() -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from commsim.errors import InputError
 from commsim.figures import Figure
 from commsim.hardware.fabrics import Part, Wire
-from commsim.hardware.system import Node, ScaleOut
+from commsim.hardware.system import Node, ScaleOut, System
 from commsim.hardware.topology import ENDPOINTS
 from commsim.units import BytesPerSecond, parse
 
@@ -38,14 +38,18 @@ class Changes:
 
 def changed(said: SystemFigures, wanted: Changes) -> SystemFigures:
     """Return what a file says with the caller's NICs and network laid over it; InputError when they do not fit."""
-    out = _scale_out(said, wanted)
+    out = joined(said, wanted)
     if out is None:
         return said
     assumed = ("the network between nodes was not said: InfiniBand",) if not (said.scale_out or wanted.fabric) else ()
     return replace(said, scale_out=out, node=_with_nics(said, wanted), assumptions=said.assumptions + assumed)
 
 
-def _scale_out(said: SystemFigures, wanted: Changes) -> ScaleOut | None:
+def joined(said: SystemFigures | System, wanted: Changes) -> ScaleOut | None:
+    """Return how the machine is joined to others with the caller's network laid over it; None when by nothing.
+
+    InputError when the machine has no NICs and the caller gives none.
+    """
     out = said.scale_out
     options = (wanted.fabric, wanted.nic, wanted.oversubscription, wanted.nics_per_node)
     if all(option is None for option in options):

@@ -1,0 +1,50 @@
+"""Does `load` take a machine's own dump, and the changes that a caller makes to it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from commsim.errors import InputError
+from commsim.hardware.catalogue import load
+from commsim.hardware.nccl_xml import write_xml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "box.xml"
+    path.write_text(write_xml(load("hgx-h100")), encoding="utf-8")
+    return path
+
+
+def test_a_dump_is_a_system_of_any_number_of_nodes(dump: Path) -> None:
+    assert load(dump).gpus == 8
+    assert load(dump, nodes=32).topology.size == 256
+
+
+def test_a_dump_takes_another_network(dump: Path) -> None:
+    system = load(dump, nodes=2, nic="800 Gb/s", fabric="infiniband", oversubscription=2)
+    assert system.scale_out is not None
+    assert (system.scale_out.nic, system.scale_out.fabric, system.scale_out.oversubscription) == (
+        100e9,
+        "infiniband",
+        2,
+    )
+
+
+def test_the_number_of_nics_is_what_the_dump_says(dump: Path) -> None:
+    with pytest.raises(InputError, match="change it there"):
+        load(dump, nics_per_node=4)
+
+
+def test_what_is_no_dump_is_one_line(tmp_path: Path) -> None:
+    for name, content in {"a.xml": "<system", "b.txt": "hello", "c.xml": "<html/>"}.items():
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(InputError) as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
