@@ -17,17 +17,45 @@ if TYPE_CHECKING:
     from commsim.hardware.catalogue import load as load
     from commsim.hardware.system import System as System
     from commsim.hardware.topology import Topology as Topology
+    from commsim.libraries.ideal import Ideal as Ideal
+    from commsim.libraries.nccl import Nccl as Nccl
+    from commsim.libraries.sweep import Sweep as Sweep
+    from commsim.libraries.sweep import sweep as sweep
+    from commsim.tables import to_frame as to_frame
+    from commsim.training.axes import Context as Context
+    from commsim.training.axes import Data as Data
+    from commsim.training.axes import Expert as Expert
+    from commsim.training.axes import Pipeline as Pipeline
+    from commsim.training.axes import Tensor as Tensor
+    from commsim.training.estimate import Estimate as Estimate
+    from commsim.training.estimate import estimate as estimate
+    from commsim.training.plan import Plan as Plan
+    from commsim.training.well_known import model as model
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "CommsimError": "commsim.errors",
+    "Context": "commsim.training.axes",
+    "Data": "commsim.training.axes",
+    "Estimate": "commsim.training.estimate",
+    "Expert": "commsim.training.axes",
+    "Ideal": "commsim.libraries.ideal",
     "InputError": "commsim.errors",
     "Layout": "commsim.collectives.layout",
+    "Nccl": "commsim.libraries.nccl",
+    "Pipeline": "commsim.training.axes",
+    "Plan": "commsim.training.plan",
+    "Sweep": "commsim.libraries.sweep",
     "System": "commsim.hardware.system",
+    "Tensor": "commsim.training.axes",
     "Topology": "commsim.hardware.topology",
+    "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
+    "model": "commsim.training.well_known",
     "price": "commsim.collectives.price",
+    "sweep": "commsim.libraries.sweep",
+    "to_frame": "commsim.tables",
 }
 """Where each public name lives. The imports above say the same to type checkers; tests/house keeps the two alike."""
 

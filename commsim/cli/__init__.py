@@ -1,0 +1,106 @@
+"""What does a person at the command line want to know? One file a command: read, call one function, print one table."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from commsim import __version__
+from commsim.errors import CommsimError, InputError
+
+COMMANDS = ("systems", "show", "cost", "estimate")
+"""Each is a function in the file of its name."""
+OUR_MISTAKE = 70
+"""Exit code when commsim itself is wrong (EX_SOFTWARE of sysexits.h): 1 means that a check failed."""
+
+
+class Commands(TyperGroup):
+    """The commands; a command's file is imported when it is asked for, so that each costs only what it needs."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own class of contexts is private
+        """Return the names in the order in which help shows them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        """Return the command of that name; InputError with the nearest one when there is none."""
+        if cmd_name not in COMMANDS:
+            raise InputError("command", cmd_name, "no such command", among=COMMANDS)
+        app = typer.Typer(add_completion=False)
+        app.command(cmd_name)(getattr(import_module(f"commsim.cli.{cmd_name}"), cmd_name))
+        return typer.main.get_command(app)
+
+
+app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"commsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def commsim(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    """How long is a training step, and what should its network deliver?"""
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code; whatever is wrong with the input is one line on stderr."""
+    try:
+        code = typer.main.get_command(app).main(arguments, "commsim", standalone_mode=False)
+        sys.stdout.flush()
+    except TyperException as error:
+        return _complain(_usage(error, arguments), error.exit_code)
+    except CommsimError as error:
+        return _complain(str(error), error.exit_code)
+    except typer.Abort:
+        return 128 + signal.SIGINT
+    except Exception:  # noqa: BLE001 - whatever it is, it is said in full and has an exit code of its own
+        traceback.print_exc()
+        return _complain("this is a mistake in commsim; please report it with the lines above", OUR_MISTAKE)
+    return code or 0
+
+
+def main() -> None:
+    """Run the command line of this process and leave it."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `commsim systems | head` ends as quietly as any other tool
+    sys.exit(run(sys.argv[1:]))
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"commsim: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201 - stderr is where complaints belong
+    return code
+
+
+def _usage(error: TyperException, arguments: list[str]) -> str:
+    """What is wrong with the arguments: where, what was given, what belongs there."""
+    where = getattr(getattr(error, "ctx", None), "command_path", "commsim").removeprefix("commsim").strip()
+    option = getattr(error, "param", None)
+    if option is None or not option.help:
+        said = error.format_message() or "a command is missing"
+        return f"{where}: {said} (see `{f'commsim {where}'.strip()} --help`)".removeprefix(": ")
+    given = next((value for name in option.opts for value in _values(name, arguments)), None)
+    said = error.format_message() if given is None else f"{option.opts[-1]}: {given!r}; {error.message}"
+    return f"{where}: {said} ({option.help.rstrip('.')})"
+
+
+def _values(option: str, arguments: list[str]) -> Iterator[str]:
+    """What was given for an option, as `--option value` or `--option=value`."""
+    for place, argument in enumerate(arguments):
+        if argument.startswith(f"{option}="):
+            yield argument.partition("=")[2]
+        elif argument == option and place + 1 < len(arguments):
+            yield arguments[place + 1]

@@ -1,0 +1,117 @@
+"""How long does a collective take on a machine, by which algorithm, and what limits it?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+
+from commsim.cli.options import Json, Plot, library, machine, refuse_for_ideal, takes
+from commsim.cli.output import counted, display, document, number, points, table
+from commsim.errors import InputError
+from commsim.hardware.system import System
+from commsim.libraries.library import Library
+from commsim.libraries.nccl import Nccl
+from commsim.libraries.sweep import Sweep, sweep
+from commsim.tables import Record, candidates, records
+from commsim.units import parse_size, parse_sizes, show_size
+
+NOT_YET = ("dispatch", "combine")
+
+
+@takes(machine=machine, library=library)
+def cost(
+    machine: System,
+    op: Annotated[str, typer.Argument(metavar="OP", help="all_reduce, all_gather, all_to_all, send_recv ...")],
+    size: Annotated[str | None, typer.Option(metavar="SIZE", help="As nccl-tests: 4096, 64K, 1GiB.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="1KiB..8GiB, each twice the last; or 1K,1M.")
+    ] = None,
+    factor: Annotated[float | None, typer.Option(min=1.01, help="Each size over the one before (2).")] = None,
+    algorithm: Annotated[str | None, typer.Option(help="Only this: ring, tree, nvls, collnet ...")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Only this: ll, ll128, simple.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every candidate, not only the one that is chosen.")] = False,
+    *,
+    library: Library,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Time a collective of all GPUs of a machine."""
+    if op in NOT_YET:
+        raise InputError("operation", op, "not priced yet; all_to_all is, without skew")
+    done = sweep(op, machine, _listed(size, sizes, factor), library=_forced(library, algorithm, protocol))
+    rows = candidates(done) if every else records(done)
+    if plot:
+        from commsim.plots import busbw, save
+
+        save(busbw(done), plot)
+    if as_json:
+        return document(rows)
+    return display(*_heading(done), _table(rows, done), *_remarks(done))
+
+
+def _listed(size: str | None, sizes: str | None, factor: float | None) -> list[int]:
+    """The sizes asked for; InputError when both options are given, or neither."""
+    if (size is None) == (sizes is None):
+        given = "neither" if size is None else f"--size {size} and --sizes {sizes}"
+        raise InputError("size", given, "one of --size 1GiB and --sizes 1KiB..8GiB belongs here")
+    if size is not None and factor is not None:
+        raise InputError("factor", factor, "it belongs beside --sizes FIRST..LAST")
+    return [parse_size(size)] if size is not None else parse_sizes(str(sizes), factor or 2.0)
+
+
+def _forced(library: Library, algorithm: str | None, protocol: str | None) -> Library:
+    """The library with the algorithm and the protocol that the caller insists on."""
+    if not isinstance(library, Nccl):
+        refuse_for_ideal({"algorithm": algorithm, "protocol": protocol})
+        return library
+    return dataclasses.replace(library, algorithm=algorithm, protocol=protocol)
+
+
+def _heading(done: Sweep) -> list[str]:
+    system, ranks = done.system, done.timing.ranks
+    title = f"{done.op.name} of {counted(ranks, 'GPU')} of {system.name}"
+    return [
+        f"[bold]{title}[/], {counted(system.nodes, 'node')}, library {done.library.name}",
+        f"size is {done.op.size}; busbw = {number(done.op.factor(ranks))} x algbw",
+        "",
+    ]
+
+
+def _table(rows: list[Record], done: Sweep) -> Table:
+    """The rows, units in the header; `of the wire` is the share of the physical limit (the library ideal).
+
+    Where figures are uncertain, the range of busbw takes the place of algbw.
+    """
+    second = ">busbw\nGB/s range" if done.ends else ">algbw\nGB/s"
+    listed = table(">\nsize", ">time\nus", ">busbw\nGB/s", second, ">of the\nwire", "\nalgorithm", "\nlimited by")
+    limits = dict(zip(done.limit.sizes.tolist(), done.limit.seconds.tolist()))
+    for row in rows:
+        listed.add_row(*_cells(row, limits[row["size_bytes"]]), style="" if row.get("chosen", True) else "dim")
+    return listed
+
+
+def _cells(row: Record, limit: float) -> list[str]:
+    ends = row["range"]["busbw_bytes_per_s"] if row["range"] else [row["algbw_bytes_per_s"]]
+    return [
+        show_size(row["size_bytes"]),
+        number(row["time_s"] * 1e6, 4),
+        f"[bold]{row['busbw_bytes_per_s'] / 1e9:,.2f}[/]",
+        "-".join(f"{end / 1e9:,.2f}" for end in ends),
+        f"{limit / row['time_s']:.0%}",
+        f"{row['algorithm']} {row['protocol']}",
+        row["bottleneck"].partition(" (")[0],
+    ]
+
+
+def _remarks(done: Sweep) -> list[RenderableType]:
+    """What has to be known beside the rows."""
+    system = done.system
+    stands_in = (
+        [f"{system.name} has no published figures: those of {system.template} stand in"] if system.template else []
+    )
+    ranged = ["the range is that of figures which nobody has announced or measured"] if done.ends else []
+    return points("notes", [*stands_in, *ranged, *system.assumptions])

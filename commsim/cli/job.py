@@ -1,0 +1,102 @@
+"""Which plan and which recipe do the options describe?"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from commsim.errors import InputError
+from commsim.training.axes import Axis
+from commsim.training.plan import Plan, parse_plan
+
+_PLAN, _RECIPE = "Plan", "Recipe"
+_EXAMPLE = "the axes, the innermost first, such as tensor=8,pipeline=4,data=64"
+
+
+def plan(
+    plan: Annotated[str, typer.Option(metavar="AXES", rich_help_panel=_PLAN, help=f"{_EXAMPLE}.")],
+    virtual_stages: Annotated[
+        int, typer.Option(metavar="N", rich_help_panel=_PLAN, help="Chunks of layers on each pipeline stage.")
+    ] = 1,
+    zero: Annotated[
+        int,
+        typer.Option(
+            metavar="0..3", rich_help_panel=_PLAN, help="Data ranks shard 1 optimizer, 2 gradients, 3 weights."
+        ),
+    ] = 1,
+    shard: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_PLAN, help="Data ranks that shard (all of them).")
+    ] = None,
+    sequence_parallel: Annotated[
+        bool, typer.Option(rich_help_panel=_PLAN, help="Tensor ranks share the sequence between matrices.")
+    ] = True,
+    context_by: Annotated[
+        Literal["ring", "all_gather"] | None,
+        typer.Option(rich_help_panel=_PLAN, help="How keys and values travel (ring)."),
+    ] = None,
+) -> Plan:
+    """Return the plan. InputError for a file, which is not read yet, and for options that lack their axis."""
+    if Path(plan).is_file() or Path(plan).suffix:
+        raise InputError("plan", plan, f"a trainer's own configuration is not read yet; {_EXAMPLE} belong here")
+    parsed = parse_plan(plan, virtual=virtual_stages, zero=zero, shard=shard)
+    named = {axis.name for axis in parsed.axes}
+    needed = {"data": zero not in (0, 1) or shard is not None, "context": context_by, "tensor": not sequence_parallel}
+    for axis, given in needed.items():
+        if given and axis not in named:
+            raise InputError("plan", plan, f"{axis}=N belongs in it beside an option of the {axis} axis")
+    return Plan(*(_changed(axis, sequence_parallel, context_by or "ring") for axis in parsed.axes))
+
+
+def _changed(axis: Axis, sequence: bool, by: str) -> Axis:
+    changes: dict[str, dict[str, Any]] = {"tensor": {"sequence": sequence}, "context": {"by": by}}
+    return dataclasses.replace(axis, **changes.get(axis.name, {}))
+
+
+def recipe(
+    global_batch: Annotated[int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences of one step.")],
+    micro_batch: Annotated[
+        int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences that a rank takes at once.")
+    ] = 1,
+    sequence: Annotated[int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Tokens of a sequence.")] = 8192,
+    precision: Annotated[str, typer.Option(rich_help_panel=_RECIPE, help="bf16, fp16, fp8, mxfp8 or nvfp4.")] = "bf16",
+    recompute: Annotated[
+        str, typer.Option(rich_help_panel=_RECIPE, help="none, selective, full, or Megatron's modules joined by +.")
+    ] = "none",
+    recompute_layers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, rich_help_panel=_RECIPE, help="Layers of each stage (all).")
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_RECIPE, help="Of the pipeline: gpipe, 1f1b, interleaved, zero-bubble."),
+    ] = None,
+    overlap_tensor: Annotated[
+        bool, typer.Option(rich_help_panel=_RECIPE, help="Megatron's --tp-comm-overlap.")
+    ] = False,
+    overlap_data: Annotated[
+        bool, typer.Option(rich_help_panel=_RECIPE, help="--overlap-grad-reduce, --overlap-param-gather.")
+    ] = True,
+    overlap_pipeline: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="--overlap-p2p-communication (with virtual stages).")
+    ] = None,
+    overlap_expert: Annotated[
+        bool, typer.Option(rich_help_panel=_RECIPE, help="Experts' dispatch and combine behind compute.")
+    ] = False,
+    imbalance: Annotated[
+        float, typer.Option(rich_help_panel=_RECIPE, help="Tokens of the most loaded expert rank over the mean.")
+    ] = 1.0,
+    attention: Annotated[
+        str | None, typer.Option(rich_help_panel=_RECIPE, help="Kernel: flash2, flash3 ... or unfused (the newest).")
+    ] = None,
+    cuda_graphs: Annotated[bool, typer.Option(rich_help_panel=_RECIPE, help="Launch kernels from graphs.")] = False,
+    gradient_bytes: Annotated[
+        float, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a gradient, kept and summed.")
+    ] = 4.0,
+    weight_bytes: Annotated[
+        float, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a weight, kept and gathered.")
+    ] = 2.0,
+) -> dict[str, Any]:
+    """Return the keywords of `Recipe`, which checks them."""
+    return dict(locals())

@@ -1,0 +1,133 @@
+"""Which options do several commands take? Each is written down once, here."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from commsim.cli.output import note
+from commsim.errors import InputError
+from commsim.hardware.catalogue import load
+from commsim.hardware.system import System
+from commsim.libraries.calibration import calibration
+from commsim.libraries.ideal import Ideal
+from commsim.libraries.library import Library
+from commsim.libraries.nccl import Nccl
+
+_MACHINE, _LIBRARY = "Machine", "Library"
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in SI units.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, too: .png, .svg or .pdf.")]
+Sources = Annotated[bool, typer.Option("--sources", help="Show who says so, too.")]
+Calibrated = Annotated[
+    str | None,
+    typer.Option("--calibration", metavar="FILE", rich_help_panel=_LIBRARY, help="What software reaches on each link."),
+]
+
+
+def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command, for each parameter named here, the arguments and options of its maker.
+
+    `@takes(machine=machine)` turns the parameter `machine` of a command into SYSTEM, --nodes and the others, and calls
+    the command with the System that they describe.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        made = {name: inspect.signature(maker, eval_str=True).parameters for name, maker in makers.items()}
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        spread = [inner for one in own for inner in made.get(one.name, {one.name: one}).values()]
+        shown = {one.name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in spread}
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:  # noqa: ANN401 - whatever the parameters are
+            values = {name: maker(**{key: given[key] for key in made[name]}) for name, maker in makers.items()}
+            command(**{one.name: values.get(one.name, given.get(one.name)) for one in own})
+
+        run.__signature__ = inspect.Signature(list(shown.values()))  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in shown.values()}
+        return run
+
+    return decorate
+
+
+def machine(
+    system: Annotated[str, typer.Argument(metavar="SYSTEM", help="A name (see `commsim systems`) or a file.")],
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="Hosts (one scale-up domain).")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs in all.")] = None,
+    gpus_per_node: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each host (all).")
+    ] = None,
+    nics_per_node: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")
+    ] = None,
+    nic: Annotated[
+        str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
+    ] = None,
+    fabric: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
+    ] = None,
+    oversubscription: Annotated[
+        float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
+    ] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="In place of the system's own.")
+    ] = None,
+) -> System:
+    """Return the system that the arguments of every command on a SYSTEM describe."""
+    changes = {
+        "nodes": nodes,
+        "gpus": gpus,
+        "gpus_per_node": gpus_per_node,
+        "nics_per_node": nics_per_node,
+        "nic": nic,
+        "fabric": fabric,
+        "oversubscription": oversubscription,
+        "accelerator": accelerator,
+    }
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key, value in given.items():
+        if value == "":
+            raise InputError(key, value, "a name or a quantity belongs here; or leave the option out")
+    return load(system, **given)
+
+
+def library(
+    library: Annotated[
+        Literal["nccl", "ideal"], typer.Option(rich_help_panel=_LIBRARY, help="Who does it; ideal is the wire alone.")
+    ] = "nccl",
+    library_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", rich_help_panel=_LIBRARY, help="Such as 2.27.")
+    ] = None,
+    calibrated: Calibrated = None,
+    nvls: Annotated[
+        bool | None, typer.Option("--nvls/--no-nvls", rich_help_panel=_LIBRARY, help="NVSwitches reduce (they do).")
+    ] = None,
+    sharp: Annotated[
+        bool | None, typer.Option("--sharp/--no-sharp", rich_help_panel=_LIBRARY, help="Network switches reduce (no).")
+    ] = None,
+) -> Library:
+    """Return the library that does the collectives. InputError for options that it does not have."""
+    given = {"library-version": library_version, "calibration": calibrated, "nvls": nvls, "sharp": sharp}
+    if library == "ideal":
+        refuse_for_ideal(given)
+        return Ideal()
+    fitted = calibration(calibrated or "nccl")
+    if library_version is not None:
+        if not re.fullmatch(r"\d+\.\d+(\.\d+)?", library_version):
+            raise InputError("library-version", library_version, "a version such as 2.27 or 2.27.3 belongs here")
+        note(f"versions are not told apart yet: NCCL {library_version} is timed with {fitted.source or fitted.name}")
+    return Nccl(fitted=fitted, nvls=nvls is not False, collnet=bool(sharp))
+
+
+def refuse_for_ideal(given: Mapping[str, object]) -> None:
+    """Raise InputError at the first option that is given: the library `ideal` has none."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(name, value, "the library 'ideal' takes the cheapest of all schedules: leave this out")

@@ -1,0 +1,99 @@
+"""How does an answer reach a person, or a program?"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from commsim.units import show as quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import RenderableType
+
+BAR_WIDTH = 30
+
+
+def document(value: object) -> None:
+    """Print one JSON document; a number that is not finite would be a mistake of ours (ValueError)."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def display(*parts: RenderableType) -> None:
+    """Print for people: coloured on a terminal, plain elsewhere, as wide as the terminal (or COLUMNS, or 80)."""
+    console = Console(highlight=False, emoji=False)
+    with console.capture() as printed:
+        console.print(*parts, sep="\n")
+    text = re.sub(r" +$", "", printed.get(), flags=re.MULTILINE)
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(
+        text.replace("█", "#").encode(encoding, "replace").decode(encoding) if _is_narrow(encoding) else text
+    )
+
+
+def note(text: str) -> None:
+    """Print a remark beside the answer, on stderr."""
+    sys.stderr.write(f"note: {text}\n")
+
+
+def table(*columns: str, title: str = "") -> Table:
+    """Return an empty table without lines; a column whose name begins with `>` is set to the right."""
+    made = (Column(one.lstrip(">"), justify="right" if one[:1] == ">" else "left", overflow="fold") for one in columns)
+    return Table(*made, title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+
+
+def points(title: str, sentences: Iterable[str]) -> list[RenderableType]:
+    """Return a list of sentences under a title; nothing when there are none."""
+    listed = table("", "")
+    listed.show_header = False
+    for sentence in sentences:
+        listed.add_row("-", sentence)
+    return ["", f"[bold]{title}[/]", listed] if listed.row_count else []
+
+
+def titled(titles: Mapping[str, str]) -> list[RenderableType]:
+    """Return a list of documents: the short name by which figures cite each, and its title."""
+    listed = table("document", "title")
+    for name, title in titles.items():
+        if title:
+            listed.add_row(name, title)
+    return ["", listed] if listed.row_count else []
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number to so many significant digits, without exponent: 8.21, 437, 1,234."""
+    text = quantity(value, "1", digits)
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}"
+
+
+def between(low: float, high: float, dimension: str, digits: int = 3) -> str:
+    """Return a range for people: `41.7-50 GB/s`, or `850 ms-1.2 s` where the units differ."""
+    first, last = quantity(low, dimension, digits), quantity(high, dimension, digits)
+    unit = last.partition(" ")[2]
+    return f"{first.removesuffix(unit).strip()}-{last}" if first.partition(" ")[2] == unit else f"{first}-{last}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: `1 node`, `2,048 nodes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    """Return a bar whose full width is 1."""
+    return f"[cyan]{'█' * round(min(1.0, max(0.0, share)) * width)}[/]"
+
+
+def _is_narrow(encoding: str) -> bool:
+    """Whether this output cannot print a bar."""
+    try:
+        "█".encode(encoding)
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -1,0 +1,93 @@
+"""Is the command line what scripts expect: quiet, with stable exit codes, and one line for a mistake?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import commsim as package
+from commsim import cli
+from commsim.errors import CommsimError, LackError, PartialError
+from tests.house.source import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Answer
+
+MAIN = [sys.executable, "-c", "from commsim.cli import main; main()"]
+
+
+def test_version(commsim: Callable[..., Answer]) -> None:
+    assert commsim("--version") == (0, f"commsim {package.__version__}\n", "")
+
+
+def test_help_lists_every_command(commsim: Callable[..., Answer]) -> None:
+    answer = commsim("--help")
+    assert answer.code == 0
+    assert [name for name in cli.COMMANDS if name not in answer.out] == []
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_explains_itself(commsim: Callable[..., Answer], command: str) -> None:
+    answer = commsim(command, "--help")
+    assert (answer.code, answer.err) == (0, "")
+    assert "--json" in answer.out
+
+
+@pytest.mark.parametrize("error", [CommsimError("low"), LackError("no GPU"), PartialError("half")])
+def test_errors_are_one_line_with_their_exit_code(
+    commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, error: CommsimError
+) -> None:
+    _make_fail(monkeypatch, error)
+    assert commsim("systems") == (error.exit_code, "", f"commsim: {error}\n")
+
+
+def test_our_own_mistake_is_told_in_full(commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback, and an exit code that no script takes for a failed check."""
+    _make_fail(monkeypatch, ZeroDivisionError("of ours"))
+    answer = commsim("systems")
+    assert answer.code == cli.OUR_MISTAKE
+    assert "ZeroDivisionError: of ours" in answer.err
+
+
+def test_interrupt_is_quiet(commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_fail(monkeypatch, KeyboardInterrupt())
+    assert commsim("systems") == (128 + signal.SIGINT, "", "")
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """As `commsim systems | head -1`: the process ends without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    run = subprocess.run(
+        [*MAIN, "--help"], stdout=write, stderr=subprocess.PIPE, check=False, cwd=ROOT, env=environment
+    )
+    os.close(write)
+    assert (run.returncode, run.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+def test_every_terminal_can_print_an_estimate(encoding: str) -> None:
+    job = ["estimate", "llama3.1-8b", "hgx-h100", "--plan", "data=8", "--global-batch", "8"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "NO_COLOR": "1"}
+    run = subprocess.run([*MAIN, *job], capture_output=True, check=True, cwd=ROOT, env=environment)
+    assert ("█" if encoding == "utf-8" else "###") in run.stdout.decode(encoding)
+
+
+def test_plain_output_has_no_colours_and_no_trailing_blanks(commsim: Callable[..., Answer]) -> None:
+    lines = commsim("systems").out.splitlines()
+    assert [line for line in lines if line != line.rstrip() or "\x1b" in line or len(line) > 80] == []
+
+
+def _make_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(*_: Any) -> None:  # noqa: ANN401 - it takes anything
+        raise error
+
+    monkeypatch.setattr("commsim.cli.systems.names", fail)

@@ -1,0 +1,47 @@
+"""Can everything that a machine, a plan and a recipe know be said on the command line?"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+from commsim.cli import job, options
+from commsim.hardware.changes import Changes
+from commsim.training.axes import Data, Pipeline
+from commsim.training.plan import Plan
+from commsim.training.recipe import Recipe
+
+
+def test_every_change_of_a_machine_is_an_option() -> None:
+    assert {field.name for field in dataclasses.fields(Changes)} == {*inspect.signature(options.machine).parameters} - {
+        "system"
+    }
+
+
+def test_every_choice_of_a_recipe_is_an_option_with_the_same_default() -> None:
+    said = {name: one.default for name, one in inspect.signature(job.recipe).parameters.items()}
+    known = {field.name: field.default for field in dataclasses.fields(Recipe)}
+    required = {name for name, default in said.items() if default is inspect.Parameter.empty}
+    assert required == {name for name, default in known.items() if default is dataclasses.MISSING}
+    assert {name: said[name] for name in said if name not in required} == {
+        n: d for n, d in known.items() if n not in required
+    }
+
+
+def test_a_plan_from_options() -> None:
+    made = job.plan("pipeline=4,data=8", virtual_stages=2, zero=3, shard=4)
+    assert made == Plan(Pipeline(4, virtual=2), Data(8, zero=3, shard=4))
+
+
+def test_commands_get_what_they_ask_for() -> None:
+    def maker(size: int = 2, colour: str = "red") -> str:
+        return f"{size} {colour}"
+
+    def command(first: int, made: str, last: bool = False) -> None:  # noqa: FBT001, FBT002 - as a command writes it
+        seen.append((first, made, last))
+
+    seen: list[tuple[int, str, bool]] = []
+    both = options.takes(made=maker)(command)
+    both(first=1, size=3, colour="blue", last=True)
+    assert list(inspect.signature(both).parameters) == ["first", "size", "colour", "last"]
+    assert seen == [(1, "3 blue", True)]

@@ -1,0 +1,65 @@
+"""Does `commsim show` say what a machine is made of, and where each figure is from?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from commsim.hardware.catalogue import load, names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Answer
+
+
+def test_document(commsim: Callable[..., Answer]) -> None:
+    """144 cables: 8 GPUs of 18 NVLinks (NVIDIA H100 datasheet: 900 GB/s a GPU, both directions)."""
+    nvlink = commsim("show", "hgx-h100", "--json").document["links"]["nvlink4"]
+    assert (nvlink["count"], nvlink["bandwidth_bytes_per_s"], nvlink["range"]) == (144, 25e9, None)
+    assert nvlink["source"].startswith("announced [")
+    assert nvlink["latency_s"] > 0
+
+
+def test_uncertain_figures_are_ranges(commsim: Callable[..., Answer]) -> None:
+    nvlink = commsim("show", "rubin-ultra-nvl576", "--json").document["links"]["nvlink7"]
+    low, high = nvlink["range"]["bandwidth_bytes_per_s"]
+    assert low < high
+    assert low <= nvlink["bandwidth_bytes_per_s"] <= high
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_system_is_shown(commsim: Callable[..., Answer], name: str) -> None:
+    answer = commsim("show", name, "--sources")
+    assert (answer.code, answer.err) == (0, "")
+    assert [link.kind for link in load(name).topology.kinds if link.kind not in answer.out.replace("\n", " ")] == []
+
+
+def test_options_change_the_machine(commsim: Callable[..., Answer]) -> None:
+    options = ("--nodes", 4, "--gpus-per-node", 4, "--nics-per-node", 2, "--nic", "200 Gb/s", "--fabric", "roce")
+    shown = commsim("show", "hgx-h100", *options, "--oversubscription", 2, "--json").document
+    nic = next(link for kind, link in shown["links"].items() if kind.startswith("roce"))
+    assert (shown["gpus"], shown["nodes"], shown["nics_per_node"]) == (16, 4, 2)
+    assert nic["bandwidth_bytes_per_s"] == pytest.approx(25e9)
+
+
+def test_another_accelerator(commsim: Callable[..., Answer]) -> None:
+    assert commsim("show", "hgx-h100", "--accelerator", "h200-sxm", "--json").document["accelerator"] == "h200-sxm"
+
+
+def test_calibration_says_what_is_reached(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text('name: mine\nlinks: {"*": {efficiency: 0.25}}\n', encoding="utf-8")
+    links = commsim("show", "hgx-h100", "--calibration", file, "--json").document["links"]
+    assert {link["efficiency"] for link in links.values()} == {0.25}
+
+
+def test_own_file(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    file = tmp_path / "box.yaml"
+    file.write_text("like: hgx-h100\ntitle: My box\nscale_out: {nic: 200 Gb/s}\n", encoding="utf-8")
+    answer = commsim("show", file, "--nodes", 2)
+    assert (answer.code, answer.err) == (0, "")
+    assert "My box" in answer.out
+    assert "8 NICs of 200 Gb/s a node" in answer.out
