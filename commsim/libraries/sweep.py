@@ -69,6 +69,8 @@ def sweep(op: str, system: System, sizes: str | Iterable[float], *, library: Lib
     InputError for an unknown operation and for sizes that are none.
     """
     listed = parse_sizes(sizes) if isinstance(sizes, str) else list(sizes)
+    if not listed:
+        raise InputError("sizes", listed, "at least one size belongs here")
     for size in listed:
         if not 1 <= size <= LARGEST:
             raise InputError("size", size, "1 B to 1 EiB belong here")
