@@ -130,8 +130,13 @@ def _traversal(u: str, v: str, side: int, data: Mapping[str, Any]) -> dict[str, 
 
 @lru_cache(maxsize=64)
 def _before(graph: nx.DiGraph[Vertex], target: Vertex, nics: frozenset[Vertex] = _NONE) -> _Reach:
-    """What may send to the target when no GPU forwards (unless the part says so) and of the NICs only `nics` do."""
-    forwards = {vertex for vertex, data in graph.nodes(data=True) if _forwards(data)} | nics | {target}
+    """What may send to the target when no GPU forwards (unless the part says so) and of the NICs only `nics` do.
+
+    A switch as a target is reached from below, not through switches of its own part beside it.
+    """
+    beside = {graph.nodes[target]["part"]}.difference(ENDPOINTS)
+    ways = {vertex for vertex, data in graph.nodes(data=True) if _forwards(data) and data["part"] not in beside}
+    forwards = ways | nics | {target}
 
     def cost(after: Vertex, _: Vertex, data: Mapping[str, Any]) -> int | None:
         return int(data["cost"]) if after in forwards else None
