@@ -90,10 +90,11 @@ def ends(setting: Setting) -> tuple[Piece, Piece, Piece | None]:
     last = replace(last, weights=last.weights + tied)
     joint = predictors(replace(model, mtp=()), shard)
     loss = Join(model.hidden, 0, statistics=STATISTICS)
+    both = replace(loss, scattered=model.hidden)  # the embedding of the next token, and the logits
     return (
         Piece("embedding", first, plain, joins=(Join(0, model.hidden),)),
         Piece("head", last, plain, joins=(loss,), tied=tied),
-        Piece("predictors", joint, plain, joins=(loss,) * model.mtp_depth) if joint else None,
+        Piece("predictors", joint, plain, joins=(both,) * model.mtp_depth) if joint else None,
     )
 
 

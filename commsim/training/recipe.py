@@ -27,8 +27,8 @@ class Recipe:
     `global_batch` sequences a step, `micro_batch` of them at once on a rank. `recompute` is none, selective, full or
     Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of a stage. `schedule` is that
     of the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data`
-    = --overlap-grad-reduce and --overlap-param-gather, `overlap_pipeline` = --overlap-p2p-communication (None: with
-    virtual stages, as Megatron), `overlap_expert` = hiding dispatch behind compute. `imbalance` = tokens of the most
+    = --overlap-grad-reduce and --overlap-param-gather, `overlap_pipeline` = --overlap-p2p-communication (None: all
+    schedules but 1F1B), `overlap_expert` = hiding dispatch behind compute. `imbalance` = tokens of the most
     loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None for the newest that
     the accelerator has.
     """

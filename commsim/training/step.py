@@ -74,13 +74,13 @@ def step(setting: Setting, machine: Machine) -> Step:
 def program_of(setting: Setting, communication: str = "") -> Program:
     """Return the pipeline's program: its schedule, and how its stages communicate.
 
-    Without overlap a message occupies both stages (Megatron-LM's 1F1B), or, where stages have several chunks, its
-    sender.
+    Without overlap a message occupies both stages in 1F1B, and its sender in other schedules. 1F1B does not overlap
+    unless the recipe says so, the others do (Megatron-LM's choices).
     """
-    plan, overlap = setting.plan, setting.recipe.overlap_pipeline
-    overlapped = plan.virtual > 1 if overlap is None else overlap
-    waiting = "blocking" if plan.virtual > 1 else "rendezvous"
-    how = communication or ("asynchronous" if overlapped else waiting)
+    plan, one_by_one = setting.plan, setting.schedule == "1f1b"
+    asked = setting.recipe.overlap_pipeline
+    waiting = "rendezvous" if one_by_one else "blocking"
+    how = communication or (waiting if (one_by_one if asked is None else not asked) else "asynchronous")
     return compiled(setting.schedule, plan.pipeline, setting.microbatches, plan.virtual, communication=how)
 
 
