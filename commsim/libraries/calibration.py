@@ -42,10 +42,25 @@ class Protocol:
 
 @dataclass(frozen=True)
 class LinkUse:
-    """What software reaches on a kind of link: the share of its bandwidth, and the share when switches reduce."""
+    """What software reaches on a kind of link: the share of its bandwidth, and that when switches reduce.
+
+    `in_network_bus` is the most bus bandwidth of an all-reduce in the switches, over the bandwidth of a GPU's links.
+    """
 
     efficiency: Share
     in_network: Share | None = None
+    in_network_bus: Share | None = None
+
+    def reducing(self, ranks: int, corner: Corner = "nominal") -> float:
+        """Return the share of the bandwidth that in-switch reduction of so many ranks reaches, at an end of the range.
+
+        A GPU's links carry 1 + 1/n of the size, and the bus bandwidth counts 2 (n - 1)/n, so the bus bandwidth is the
+        rate on the links times 2 (n - 1)/(n + 1).
+        """
+        share = at(self.efficiency if self.in_network is None else self.in_network, corner)
+        if self.in_network_bus is None or ranks == 1:
+            return share
+        return min(share, at(self.in_network_bus, corner) * (ranks + 1) / (2 * (ranks - 1)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.collectives.algorithms import serving_on
+from commsim.collectives.algorithms import Group, serving_on
 from commsim.collectives.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -89,8 +89,9 @@ class Nccl:
 
         InputError when the settings leave no algorithm, or no protocol, that does the operation in this group.
         """
+        inner = Group.of(layout, topology).inner
         candidates = [
-            self._candidate(way, protocol, priced(name, op, layout, topology), sizes, case)
+            self._candidate(way, protocol, (priced(name, op, layout, topology), inner), sizes, case)
             for name, way in self._allowed(op, layout, topology).items()
             for protocol in self._protocols(way)
         ]
@@ -119,15 +120,17 @@ class Nccl:
         wanted = _known("protocol", self.protocol, self.fitted.protocols)
         return [protocol for protocol in way.protocols if wanted in (None, protocol)]
 
-    def _candidate(self, way: Way, protocol: str, cost: Cost, sizes: Floats, case: Case) -> Candidate:
-        wire = self._wire(protocol, cost.kinds, case, in_network=way.in_network)
+    def _candidate(self, way: Way, protocol: str, asked: tuple[Cost, int], sizes: Floats, case: Case) -> Candidate:
+        cost, inner = asked
+        wire = self._wire(protocol, cost.kinds, case, reducing=inner if way.in_network else 0)
         return Candidate(way.name, protocol, cost, *seconds(cost, sizes, wire))
 
-    def _wire(self, name: str, kinds: tuple[Link, ...], case: Case, *, in_network: bool) -> Wire:
+    def _wire(self, name: str, kinds: tuple[Link, ...], case: Case, *, reducing: int) -> Wire:
         bandwidth, latency = rates(kinds, case)
         uses = [self.fitted.use(link.kind) for link in kinds]
-        reached = [at(use.in_network or use.efficiency if in_network else use.efficiency, case.corner) for use in uses]
-        protocol = self.fitted.in_network if in_network and self.fitted.in_network else self.fitted.protocols[name]
+        corner = case.corner
+        reached = [use.reducing(reducing, corner) if reducing else at(use.efficiency, corner) for use in uses]
+        protocol = self.fitted.in_network if reducing and self.fitted.in_network else self.fitted.protocols[name]
         return Wire(
             bandwidth=bandwidth * np.array(reached) * protocol.payload,
             latency=latency,
