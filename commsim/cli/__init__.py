@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from commsim import __version__
-from commsim.errors import CommsimError, InputError
+from commsim.errors import CommsimError, InputError, LackError
 
 COMMANDS = ("systems", "show", "cost", "estimate")
 """Each is a function in the file of its name."""
@@ -67,6 +67,8 @@ def run(arguments: list[str]) -> int:
         return _complain(str(error), error.exit_code)
     except typer.Abort:
         return 128 + signal.SIGINT
+    except MemoryError:
+        return _complain("this machine has too little memory for that; ask for fewer GPUs", LackError.exit_code)
     except Exception:  # noqa: BLE001 - whatever it is, it is said in full and has an exit code of its own
         traceback.print_exc()
         return _complain("this is a mistake in commsim; please report it with the lines above", OUR_MISTAKE)

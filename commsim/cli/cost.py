@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli.options import Json, Plot, library, machine, refuse_for_ideal, takes
@@ -73,7 +74,7 @@ def _forced(library: Library, algorithm: str | None, protocol: str | None) -> Li
 
 def _heading(done: Sweep) -> list[str]:
     system, ranks = done.system, done.timing.ranks
-    title = f"{done.op.name} of {counted(ranks, 'GPU')} of {system.name}"
+    title = escape(f"{done.op.name} of {counted(ranks, 'GPU')} of {system.name}")
     return [
         f"[bold]{title}[/], {counted(system.nodes, 'node')}, library {done.library.name}",
         f"size is {done.op.size}; busbw = {number(done.op.factor(ranks))} x algbw",
@@ -103,7 +104,7 @@ def _cells(row: Record, limit: float) -> list[str]:
         "-".join(f"{end / 1e9:,.2f}" for end in ends),
         f"{limit / row['time_s']:.0%}",
         f"{row['algorithm']} {row['protocol']}",
-        row["bottleneck"].partition(" (")[0],
+        escape(row["bottleneck"].partition(" (")[0]),
     ]
 
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 from commsim.units import show as quantity
@@ -53,7 +54,7 @@ def points(title: str, sentences: Iterable[str]) -> list[RenderableType]:
     listed = table("", "")
     listed.show_header = False
     for sentence in sentences:
-        listed.add_row("-", sentence)
+        listed.add_row("-", escape(sentence))
     return ["", f"[bold]{title}[/]", listed] if listed.row_count else []
 
 
@@ -62,7 +63,7 @@ def titled(titles: Mapping[str, str]) -> list[RenderableType]:
     listed = table("document", "title")
     for name, title in titles.items():
         if title:
-            listed.add_row(name, title)
+            listed.add_row(escape(name), escape(title))
     return ["", listed] if listed.row_count else []
 
 

@@ -38,7 +38,9 @@ def _document(system: System, fitted: Calibration) -> Record:
 
 def _heading(system: System) -> list[str]:
     also = f"; also {', '.join(system.aliases)}" if system.aliases else ""
-    return [f"[bold]{system.title}[/]", f"{system.name} ({system.status}){also}", system.summary]
+    said = (system.title, f"{system.name} ({system.status}){also}", system.summary)
+    title, *lines = map(escape, said)
+    return [f"[bold]{title}[/]", *lines]
 
 
 def _parts(system: System) -> Table:
@@ -57,7 +59,7 @@ def _parts(system: System) -> Table:
     listed.show_header = False
     for name, line in lines.items():
         if line:
-            listed.add_row(name, line)
+            listed.add_row(name, escape(line))
     return listed
 
 

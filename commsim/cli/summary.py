@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from commsim.cli.output import bar, between, counted, number, points, table, titled
 from commsim.tables import memory_parts, records, time_parts
 from commsim.training.estimate import WHAT_IFS
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from commsim.training.estimate import Estimate
     from commsim.training.passes import Said
 
+MORE = "more: --explain AXIS, --sources, --plot FILE, --json"
 MOST_HELP = 3
 """So many what-ifs are shown, and only those that save a hundredth of the step."""
 
@@ -34,6 +37,8 @@ def summary(step: Estimate) -> list[RenderableType]:
         "",
         _help(step),
         *points("taken for granted", step.assumptions),
+        "",
+        f"[dim]{MORE}[/]",
     ]
 
 
@@ -51,7 +56,7 @@ def sourced(step: Estimate) -> list[RenderableType]:
     found = step.sources()
     figures = table("figure", ">value", "is", "says")
     for one in found:
-        figures.add_row(one.what, one.value, one.status, ", ".join(one.documents))
+        figures.add_row(*map(escape, (one.what, one.value, one.status, ", ".join(one.documents))))
     return ["", figures, *titled(found.documents)]
 
 
@@ -59,7 +64,7 @@ def _heading(step: Estimate) -> list[str]:
     setting, recipe = step.setting, step.setting.recipe
     system, batch = setting.system, f"{recipe.global_batch:,} sequences of {recipe.sequence:,} tokens"
     recompute = "" if recipe.recompute == "none" else f", recompute {recipe.recompute}"
-    title = f"{setting.model.name} on {counted(system.gpus, 'GPU')} of {system.name}"
+    title = escape(f"{setting.model.name} on {counted(system.gpus, 'GPU')} of {system.name}")
     return [
         f"[bold]{title}[/], {counted(system.nodes, 'node')}",
         " x ".join(_axis(axis, step) for axis in setting.plan.axes),
@@ -88,7 +93,10 @@ def _answer(step: Estimate) -> Table:
     listed = table("", "", "")
     listed.show_header = False
     rows = {
-        "step time": (show(step.step_time, "s", 4), f"{seconds}{_throughput(step)}"),
+        "step time": (
+            show(step.step_time, "s", 4),
+            f"{seconds}{number(step.tokens_per_second_per_gpu, 4)} tokens/s/GPU",
+        ),
         "MFU": (f"{step.mfu:.1%}", f"{mfu}of {show(peak[number_format], 'FLOP/s', 4)} dense {number_format}"),
         "memory": (show(memory.total, "B", 3), f"{fits} {show(memory.capacity, 'B', 3)}"),
     }
@@ -99,11 +107,6 @@ def _answer(step: Estimate) -> Table:
 
 def _ends(seconds: list[float]) -> str:
     return between(seconds[0], seconds[1], "s")
-
-
-def _throughput(step: Estimate) -> str:
-    whole = step.setting.tokens_per_step / step.step_time
-    return f"{number(whole, 3)} tokens/s, {number(step.tokens_per_second_per_gpu, 4)} a GPU"
 
 
 def _parts(title: str, parts: dict[str, float], whole: float, dimension: str) -> Table:
@@ -125,4 +128,4 @@ def _help(step: Estimate) -> Table:
 def _sentence(one: Said) -> str:
     traffic, choice = one.traffic, one.timing.choice(0)
     what = f"{number(traffic.count)} x {traffic.op.name} of {show_size(traffic.size)}, {one.timing.ranks} ranks"
-    return f"{what}\n  [dim]{choice.algorithm} {choice.protocol}; {choice.limit(0)}[/]"
+    return f"{what}\n  [dim]{choice.algorithm} {choice.protocol}; {escape(choice.limit(0))}[/]"

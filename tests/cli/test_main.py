@@ -56,6 +56,12 @@ def test_our_own_mistake_is_told_in_full(commsim: Callable[..., Answer], monkeyp
     assert "ZeroDivisionError: of ours" in answer.err
 
 
+def test_too_little_memory_is_a_lack(commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_fail(monkeypatch, MemoryError())
+    answer = commsim("systems")
+    assert (answer.code, answer.err.count("\n")) == (LackError.exit_code, 1)
+
+
 def test_interrupt_is_quiet(commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     _make_fail(monkeypatch, KeyboardInterrupt())
     assert commsim("systems") == (128 + signal.SIGINT, "", "")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.hardware.boxes import box, cpu, gpu, pci
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -69,6 +71,13 @@ MISTAKES = {
     "show {text}.yaml": "",
     "show {large}.yaml": "at most",
     "show {folder}": "system",
+    "show {apart}.xml": "a host apart",
+    "show {loop}.xml": "PCIe is a tree",
+    "show {text}.xml": "",
+    "show {large}.xml": "bytes",
+    "show {text}.txt": "",
+    "show {unnamed}.xml": "name it",
+    "show {unnamed}.xml --accelerator h1000-sxm": "did you mean",
     f"{SHOW} --nodes 0": "nodes: 0",
     f"{SHOW} --nodes -1": "nodes: -1",
     f"{SHOW} --nodes 1e12": "--nodes: '1e12'",
@@ -137,15 +146,26 @@ MISTAKES = {
 }
 
 
+BRIDGE, GPU = "0000:10:00.0", gpu("0000:11:00.0", 0)
+BOXES = {
+    "apart": box(cpu(0, GPU, host="0x1"), cpu(0, gpu("0000:21:00.0", 1), host="0x2")),
+    "loop": box(cpu(0, pci(BRIDGE, pci(BRIDGE, GPU)))),
+    "unnamed": box(cpu(0, gpu("0000:11:00.0", 0, device="0x9999"))),
+}
+"""NCCL topology files: two hosts that nothing joins, a bridge below itself, a GPU that nobody knows."""
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
     """Return files that are no models and no machines: absent, an empty folder, text, and 10 MB."""
-    for name in ("text", "text.yaml"):
+    for name in ("text", "text.yaml", "text.xml", "text.txt"):
         (tmp_path / name).write_text("not what belongs here", encoding="utf-8")
-    for name in ("large.json", "large.yaml"):
+    for name in ("large.json", "large.yaml", "large.xml"):
         (tmp_path / name).write_text("a" * 10_000_000, encoding="utf-8")
+    for name, machine in BOXES.items():
+        (tmp_path / f"{name}.xml").write_text(machine, encoding="utf-8")
     (tmp_path / "folder").mkdir()
-    return {name: tmp_path / name for name in ("absent", "folder", "text", "large")}
+    return {name: tmp_path / name for name in ("absent", "folder", "text", "large", *BOXES)}
 
 
 @pytest.mark.parametrize("line", MISTAKES)

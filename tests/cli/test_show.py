@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.hardware.catalogue import load, names
+from tests.hardware.boxes import pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,22 @@ def test_calibration_says_what_is_reached(commsim: Callable[..., Answer], tmp_pa
     file.write_text('name: mine\nlinks: {"*": {efficiency: 0.25}}\n', encoding="utf-8")
     links = commsim("show", "hgx-h100", "--calibration", file, "--json").document["links"]
     assert {link["efficiency"] for link in links.values()} == {0.25}
+
+
+def test_topology_file(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    """A user's own box, as NCCL dumps it: two sockets with an H100 and a NIC each."""
+    file = tmp_path / "box.xml"
+    file.write_text(pair(), encoding="utf-8")
+    shown = commsim("show", file, "--accelerator", "h100-pcie", "--json").document
+    assert (shown["gpus"], shown["nics_per_node"], shown["accelerator"]) == (2, 2, "h100-pcie")
+
+
+def test_words_in_brackets_are_words(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    file = tmp_path / "box.yaml"
+    file.write_text('like: hgx-h100\ntitle: "[red]A[/] [bold]box"\nassumptions: ["[link=x]y"]\n', encoding="utf-8")
+    out = commsim("show", file).out
+    assert "[red]A[/] [bold]box" in out
+    assert "[link=x]y" in out
 
 
 def test_own_file(commsim: Callable[..., Answer], tmp_path: Path) -> None:
