@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
 from commsim.figures import Figure
-from commsim.hardware.fabrics import Part, Wire
+from commsim.hardware.fabrics import Level, Part, Wire
 from commsim.hardware.system import Node, ScaleOut, System
 from commsim.hardware.topology import ENDPOINTS
 from commsim.units import BytesPerSecond, parse
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
 class Changes:
     """What the caller changes in a system: the options that every command takes. None changes nothing.
 
-    `gpus_per_node` are those used. `nics_per_node` are the NICs of a node; when they are no more than the GPUs used,
-    they serve these evenly. `nic` is one direction of one NIC: B/s, or text with a unit.
+    `gpus_per_node` are those used, `gpus_per_domain` those used of each scale-up domain (64 of an NVL72 rack, so that
+    groups of 8, 16, 32 or 64 do not straddle racks). `nics_per_node` are the NICs of a node; when they are no more than
+    the GPUs used, they serve these evenly. `nic` is one direction of one NIC: B/s, or text with a unit.
     """
 
     nodes: int | None = None
     gpus: int | None = None
     gpus_per_node: int | None = None
+    gpus_per_domain: int | None = None
     nics_per_node: int | None = None
     nic: BytesPerSecond | str | None = None
     fabric: str | None = None
@@ -38,11 +41,25 @@ class Changes:
 
 def changed(said: SystemFigures, wanted: Changes) -> SystemFigures:
     """Return what a file says with the caller's NICs and network laid over it; InputError when they do not fit."""
+    said = replace(said, scale_up=_used(said, wanted))
     out = joined(said, wanted)
     if out is None:
         return said
     assumed = ("the network between nodes was not said: InfiniBand",) if not (said.scale_out or wanted.fabric) else ()
     return replace(said, scale_out=out, node=_with_nics(said, wanted), assumptions=said.assumptions + assumed)
+
+
+def _used(said: SystemFigures, wanted: Changes) -> tuple[Level, ...]:
+    """The tiers of the scale-up domain with so many units of the top one as are used."""
+    if wanted.gpus_per_domain is None:
+        return said.scale_up
+    present = sum(part.count for name, part in said.node.parts.items() if name in ENDPOINTS)
+    below = (wanted.gpus_per_node or present) * prod(level.units for level in said.scale_up[:-1])
+    most = below * said.scale_up[-1].units if said.scale_up else below
+    units, rest = divmod(wanted.gpus_per_domain, below)
+    if rest or not 1 <= units * below <= most:
+        raise InputError("gpus per domain", wanted.gpus_per_domain, f"a multiple of {below}, at most {most}")
+    return (*said.scale_up[:-1], replace(said.scale_up[-1], units=units)) if said.scale_up else ()
 
 
 def joined(said: SystemFigures | System, wanted: Changes) -> ScaleOut | None:

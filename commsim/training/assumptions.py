@@ -46,9 +46,21 @@ def _of_plan(setting: Setting) -> Iterator[str]:
     if plan.context > 1:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"
+    yield from _straddling(setting)
     if plan.expert > 1:
         yield f"the most loaded expert rank gets {recipe.imbalance:g} times the mean of tokens"
     if plan.pipeline > 1:
         yield f"pipeline: {setting.schedule}, messages {COMMUNICATES[program_of(setting).communication]}"
     if plan.zero == _SHARDS_GRADIENTS and plan.pipeline > 1:
         yield "with a pipeline, ZeRO 2 scatters gradients once a step, as Llama 3 did"
+
+
+def _straddling(setting: Setting) -> Iterator[str]:
+    """Name the axes of which some groups lie inside a scale-up domain and others across its border."""
+    domain = setting.system.topology.domain_size
+    for group in ("tensor", "context", "expert"):
+        ranks = setting.plan.layout(group).ranks() // domain
+        across = ranks.min(axis=1) != ranks.max(axis=1)
+        if across.any() and not across.all():
+            size, count = ranks.shape[1], int(across.sum())
+            yield f"{count} {group} groups of {size} straddle domains of {domain} GPUs: see `gpus_per_domain`"

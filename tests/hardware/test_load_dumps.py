@@ -1,4 +1,4 @@
-"""Does `load` take a machine's own dump, and the changes that a caller makes to it?"""
+"""Does `load` take a machine's own dump, and the changes that a caller makes to it or to a rack?"""
 
 from __future__ import annotations
 
@@ -48,3 +48,14 @@ def test_what_is_no_dump_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             load(path)
         assert "\n" not in str(caught.value)
+
+
+def test_fewer_gpus_of_each_domain_are_used() -> None:
+    system = load("gb200-nvl72", gpus=1024, gpus_per_domain=64)
+    assert (system.topology.domain_size, system.nodes, system.topology.size) == (64, 256, 1024)
+
+
+@pytest.mark.parametrize("gpus", [0, 3, 66, 76, -4])
+def test_the_gpus_of_a_domain_are_whole_nodes_of_it(gpus: int) -> None:
+    with pytest.raises(InputError, match="gpus per domain"):
+        load("gb200-nvl72", gpus_per_domain=gpus)
