@@ -15,7 +15,7 @@ from commsim.libraries.nccl import Nccl
 from commsim.training.assumptions import assumed
 from commsim.training.compute import kernels
 from commsim.training.memory import Memory, memory
-from commsim.training.passes import Machine, Said
+from commsim.training.passes import Explanation, Machine
 from commsim.training.recipe import Recipe
 from commsim.training.setting import UNFUSED, Setting
 from commsim.training.sources import Sources, sources
@@ -129,12 +129,12 @@ class Estimate:
         """Return the figures behind the estimate with the documents that they are from; printed, one line each."""
         return sources(self.setting, self.step.said, self.library)
 
-    def explain(self, axis: str) -> tuple[Said, ...]:
+    def explain(self, axis: str) -> Explanation:
         """Return what is said along an axis: each collective with its algorithm, its limit and its time.
 
         InputError for an axis that says nothing in this plan.
         """
-        found = tuple(one for one in self.step.said if one.traffic.axis == axis)
+        found = Explanation(one for one in self.step.said if one.traffic.axis == axis)
         if not found:
             speaking = list(dict.fromkeys(one.traffic.axis for one in self.step.said))
             raise InputError("axis", axis, "it says nothing in this plan", among=speaking)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.training.overlap import Cover
+from commsim.units import show, show_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -52,6 +53,23 @@ class Said:
     def seconds(self) -> float:
         """Time of all its occurrences in one pass of the piece."""
         return float(self.timing.seconds[0]) * self.traffic.count
+
+    def __str__(self) -> str:
+        """What is said and how, on one line."""
+        traffic, choice = self.traffic, self.timing.choice(0)
+        what = f"{traffic.count:g} x {traffic.op.name} of {show_size(traffic.size)}, {self.timing.ranks} ranks"
+        each = f"{show(float(self.timing.seconds[0]), 's', 3)} each"
+        how = f"{choice.algorithm} {choice.protocol}, limited by {choice.limit(0)}; behind {traffic.behind}"
+        return f"{self.kind} {traffic.when}: {what}: {each}, {how}".strip()
+
+
+class Explanation(tuple[Said, ...]):
+    """What is said along an axis; printed, one line each."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
 
 
 @dataclass(frozen=True, eq=False)

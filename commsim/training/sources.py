@@ -46,7 +46,7 @@ class Sources(tuple[Cited, ...]):
         return {name: known[name].title if name in known else "" for name in names}
 
     def __str__(self) -> str:
-        titles = [f"[{name}] {title}".strip() for name, title in self.documents.items()]
+        titles = [f"[{name}] {title}" for name, title in self.documents.items() if title]
         return "\n".join([*map(str, self), *titles])
 
 
