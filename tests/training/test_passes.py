@@ -1,0 +1,105 @@
+"""Is a pass its operations one after another, and does communication stick out of it as it should?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commsim.training.axes import Axis, Context, Data, Expert, Tensor
+from commsim.training.overlap import CONTENTION
+from commsim.training.passes import Pass, passes
+from tests.training.clock import clockwork
+from tests.training.settings import piece, setting
+
+Passes = tuple[Pass, Pass]
+
+
+def both(name: str, *axes: Axis, each: float = 1.0, of: str = "full-dense", **recipe: Any) -> Passes:  # noqa: ANN401
+    """The passes of a layer when a kernel takes a second and a collective so many."""
+    asked, clock = setting(name, *axes, **recipe), clockwork(each)
+    one = piece(asked, of)
+    return passes(clock, one, clock.said(asked, one))
+
+
+LLAMA = "llama3.1-8b"
+FORWARD = 11
+"""Forward kernels of llama3.1-8b: two norms, two residual sums, four matmuls, rotation, attention, activation."""
+BACKWARD = FORWARD + 4
+"""A matmul has two gradients."""
+
+
+def test_kernels_follow_each_other() -> None:
+    forward, backward = both(LLAMA)
+    assert (forward.compute, backward.compute) == (FORWARD, BACKWARD)
+    assert (forward.free, backward.free) == (FORWARD, BACKWARD)
+    assert backward.weights == 4
+    assert forward.exposed == backward.exposed == {}
+
+
+def test_recomputation_runs_forward_again() -> None:
+    full, attention = both(LLAMA, recompute="full")[1], both(LLAMA, recompute="selective")[1]
+    assert full.compute == BACKWARD + FORWARD
+    assert attention.compute == BACKWARD + 1
+    assert full.weights == 4
+
+
+def test_exposed_collectives_add_up() -> None:
+    """Four forward; backward two gathers wait, the other four hide behind the two seconds of each column-split matmul."""
+    forward, backward = both(LLAMA, Tensor(4))
+    assert forward.exposed == {"tensor": 4.0}
+    assert backward.exposed == {"tensor": pytest.approx(2 + 4 * CONTENTION)}
+    assert backward.free == BACKWARD - 4
+
+
+def test_what_does_not_fit_behind_sticks_out() -> None:
+    """Four collectives of 2 s each behind 4 s of column-split matmuls."""
+    backward = both(LLAMA, Tensor(4), each=2.0)[1]
+    assert backward.exposed["tensor"] == pytest.approx(2 * 2 + (8 - 4) + 4 * CONTENTION)
+
+
+def test_without_sequence_parallelism() -> None:
+    forward, backward = both(LLAMA, Tensor(4, sequence=False))
+    assert forward.exposed == {"tensor": 2.0}
+    assert backward.exposed == {"tensor": pytest.approx(2 * CONTENTION)}
+
+
+def test_full_recomputation_says_forward_again() -> None:
+    plain, again = (both(LLAMA, Tensor(4), recompute=how)[1].exposed["tensor"] for how in ("none", "full"))
+    assert again == pytest.approx(plain + 4)
+
+
+def test_a_ring_hides_behind_attention_only() -> None:
+    """One gather behind one second of attention; backward a gather and a scatter behind one second of its gradient."""
+    forward, backward = both(LLAMA, Context(4))
+    assert forward.exposed["context"] == pytest.approx(CONTENTION)
+    assert backward.exposed["context"] == pytest.approx(1 + CONTENTION)
+    gathered, _ = both(LLAMA, Context(4, by="all_gather"))
+    assert gathered.exposed["context"] == 1.0
+
+
+def test_what_hides_behind_the_chunk_is_left_for_it() -> None:
+    forward, backward = both(LLAMA, Data(8, zero=3))
+    assert (dict(forward.exposed), dict(forward.later)) == ({}, {"data": 1.0})
+    assert dict(backward.later) == {"data": 2.0}
+    exposed, _ = both(LLAMA, Data(8, zero=3), overlap_data=False)
+    assert (dict(exposed.exposed), dict(exposed.later)) == ({"data": 1.0}, {})
+
+
+def test_experts_wait_unless_they_overlap() -> None:
+    waiting, _ = both("mixtral-8x7b", Data(8), Expert(8), of="full-moe")
+    hidden, _ = both("mixtral-8x7b", Data(8), Expert(8), of="full-moe", overlap_expert=True)
+    assert waiting.exposed["expert"] == 2.0
+    assert hidden.later["expert"] == 2.0
+
+
+def test_unfused_attention_multiplies_no_weights() -> None:
+    """Its two products have gradients too, but none of a weight that could wait."""
+    assert both(LLAMA, attention="unfused")[1].weights == 4
+
+
+def test_said_asks_the_library_for_the_group() -> None:
+    asked, clock = setting(LLAMA, Tensor(4), Data(2)), clockwork()
+    said = clock.said(asked, piece(asked, "full-dense"))
+    assert [(one.traffic.op.name, one.timing.ranks, one.kind) for one in said[:1]] == [("all_gather", 4, "full-dense")]
+    assert said[0].seconds == 2.0, "of both parts of the layer"
