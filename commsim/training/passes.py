@@ -59,7 +59,8 @@ class Said:
         traffic, choice = self.traffic, self.timing.choice(0)
         what = f"{traffic.count:g} x {traffic.op.name} of {show_size(traffic.size)}, {self.timing.ranks} ranks"
         each = f"{show(float(self.timing.seconds[0]), 's', 3)} each"
-        how = f"{choice.algorithm} {choice.protocol}, limited by {choice.limit(0)}; behind {traffic.behind}"
+        hidden = "exposed" if traffic.behind == "nothing" else f"behind {traffic.behind}"
+        how = f"{choice.algorithm} {choice.protocol}, limited by {choice.limit(0)}; {hidden}"
         return f"{self.kind} {traffic.when}: {what}: {each}, {how}".strip()
 
 
