@@ -1,0 +1,2 @@
+# Which machines are in the catalogue?
+commsim systems
