@@ -9,7 +9,7 @@ import typer
 from commsim.cli.job import plan, recipe
 from commsim.cli.options import Json, Plot, Sources, library, machine, takes
 from commsim.cli.output import display, document
-from commsim.cli.summary import explained, sourced, summary
+from commsim.cli.summary import MORE, explained, sourced, summary
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.tables import Record, records
@@ -40,7 +40,7 @@ def estimate(
     if as_json:
         return document(_document(step, explain, sources=sources))
     more = [*(explained(step, explain) if explain else []), *(sourced(step) if sources else [])]
-    return display(*summary(step), *more)
+    return display(*summary(step), *(more or ["", f"[dim]{MORE}[/]"]))
 
 
 def _document(step: Estimate, axis: str | None, *, sources: bool) -> Record:

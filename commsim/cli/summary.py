@@ -37,18 +37,16 @@ def summary(step: Estimate) -> list[RenderableType]:
         "",
         _help(step),
         *points("taken for granted", step.assumptions),
-        "",
-        f"[dim]{MORE}[/]",
     ]
 
 
 def explained(step: Estimate, axis: str) -> list[RenderableType]:
     """Return each collective of an axis: its size, algorithm, time, and the link that limits it."""
     exposed = show(step.step.exposed.get(axis, 0.0), "s", 3)
-    listed = table("when", "collective", ">each", "behind")
+    listed = table("collective", ">each", "behind")
     for one in step.explain(axis):
-        listed.add_row(one.traffic.when, _sentence(one), show(float(one.timing.seconds[0]), "s", 3), one.traffic.behind)
-    return ["", f"[bold]what the {axis} axis says in one layer: {exposed} of it exposed in a step[/]", listed]
+        listed.add_row(_sentence(one), show(float(one.timing.seconds[0]), "s", 3), one.traffic.behind)
+    return ["", f"[bold]what the {axis} axis says for one micro-batch: {exposed} of it exposed in a step[/]", listed]
 
 
 def sourced(step: Estimate) -> list[RenderableType]:
@@ -126,6 +124,8 @@ def _help(step: Estimate) -> Table:
 
 
 def _sentence(one: Said) -> str:
+    """When what is said, and by which algorithm, on two lines."""
     traffic, choice = one.traffic, one.timing.choice(0)
-    what = f"{number(traffic.count)} x {traffic.op.name} of {show_size(traffic.size)}, {one.timing.ranks} ranks"
-    return f"{what}\n  [dim]{choice.algorithm} {choice.protocol}; {escape(choice.limit(0))}[/]"
+    what = f"{number(traffic.count)} x {traffic.op.name} of {show_size(traffic.size)}"
+    how = f"{one.timing.ranks} ranks, {choice.algorithm} {choice.protocol}; {choice.limit(0)}"
+    return f"{escape(f'{one.kind} {traffic.when}'.strip())}: {what}\n  [dim]{escape(how)}[/]"
