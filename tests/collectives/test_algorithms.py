@@ -138,7 +138,7 @@ def test_every_rank_moves_what_it_has_to(name: str, op: Collective, group: Group
 def test_without_switches_all_reduce_moves_twice_the_size_less_one_rank(
     name: str, op: Collective, group: Group
 ) -> None:
-    """Patarasuk and Yuan 2009, theorem 1: at least 2 (n - 1) sizes in all."""
+    """Patarasuk and Yuan 2009, lower bound of section 3: at least 2 (n - 1) sizes in all."""
     if not ALGORITHMS[name].in_network:
         assert carried(of(name, op, group), group.size)[0].sum() >= 2 * (group.size - 1) - 1e-9
 

@@ -49,7 +49,7 @@ def one_shot(_: Collective, group: Group) -> Schedule:
 def pairwise(_: Collective, group: Group) -> Schedule:
     """One partner a round, n - 1 rounds: places with flipped bits, or so many places on unless n is a power of two.
 
-    Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.3.
+    Thakur, Rabenseifner and Gropp 2005, section 4 (all-to-all, reduce-scatter).
     """
     n, places = group.size, np.arange(group.size)
     flipped = n & (n - 1) == 0
@@ -73,17 +73,14 @@ def railed_all_to_all_v(matrix: Floats, group: Group) -> Schedule:
         raise InputError(
             "all_to_all_v: matrix", matrix.shape, f"one row for each of the {group.size} ranks belongs here"
         )
-    shape = (group.outer, group.inner)
-    by_domain = _amounts(matrix).reshape(*shape, *shape)
-    inside = np.zeros((*shape, *shape))
-    own = np.arange(group.outer)
-    # inside[a, i, a, l]: all that member i of domain a has for rail l, in whichever domain.
-    inside[own, :, own, :] = by_domain.sum(axis=2)
-    along = by_domain.sum(axis=1)
-    along[own, :, own] = 0.0
-    a, rail, b = np.moveaxis(np.indices((group.outer, group.outer, group.inner)), 0, 0)[[0, 2, 1]]
-    moved = along.transpose(0, 1, 2) > 0
-    railed = rounds(transfer((a * group.inner + rail)[moved], (b * group.inner + rail)[moved], along[moved]))
+    shape, own = (group.outer, group.inner), np.arange(group.outer)
+    wanted = _amounts(matrix).reshape(*shape, *shape)  # [domain, member, target's domain, target's member]
+    inside = np.zeros_like(wanted)
+    inside[own, :, own, :] = wanted.sum(axis=2)
+    along = wanted.sum(axis=1)
+    along[own, own] = 0.0
+    a, b, rail = np.nonzero(along)
+    railed = rounds(transfer(a * group.inner + rail, b * group.inner + rail, along[a, b, rail]))
     gathered = all_to_all_v(inside.reshape(group.size, group.size))
     return Schedule(gathered.phases + railed.phases, streaming=True)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def halving_doubling(op: Collective, group: Group) -> Schedule:
     """Halve the vector while the distance doubles (reduce-scatter), then the reverse (all-gather).
 
-    Rabenseifner 2004, "Optimization of collective reduction operations", section 3; the largest messages go to the
-    nearest places. Beyond a power of two, the places left over hand their data to a neighbour and fetch the result.
+    Rabenseifner 2004, "Optimization of collective reduction operations"; the largest messages go to the nearest
+    places. Beyond a power of two, the places left over hand their data to a neighbour and fetch the result.
     """
     folded = _Folded(group.size, even=op is ALL_REDUCE)
     scatter = folded.exchanges(lambda step: folded.held(2 * step)[folded.core ^ step])
@@ -40,7 +40,7 @@ def halving_doubling(op: Collective, group: Group) -> Schedule:
 def recursive_doubling(op: Collective, group: Group) -> Schedule:
     """Exchange all that one has with a partner at distance 1, 2, 4, ...
 
-    Thakur, Rabenseifner and Gropp 2005, sections 4.1 and 4.4.
+    Thakur, Rabenseifner and Gropp 2005, section 4 (allgather, allreduce).
     """
     folded = _Folded(group.size)
     if op is ALL_GATHER:
@@ -54,8 +54,8 @@ def recursive_doubling(op: Collective, group: Group) -> Schedule:
 def bruck(op: Collective, group: Group) -> Schedule:
     """log2 n rounds whatever n: to the place 1, 2, 4, ... back, or on, all blocks that have to pass there.
 
-    Bruck et al. 1997, "Efficient algorithms for all-to-all communications"; Thakur, Rabenseifner and Gropp 2005, 4.1
-    and 4.2. All-to-all sends in round j the blocks whose distance has bit j.
+    Bruck et al. 1997, "Efficient algorithms for all-to-all communications"; Thakur, Rabenseifner and Gropp 2005,
+    section 4 (allgather, all-to-all). All-to-all sends in round j the blocks whose distance has bit j.
     """
     n, places = group.size, np.arange(group.size)
     steps = [1 << bit for bit in range((n - 1).bit_length())]
@@ -80,10 +80,10 @@ def pat(op: Collective, group: Group) -> Schedule:
 
 
 class _Folded:
-    """A group folded to a power of two: the `core` that exchanges, and the share of the `blocks` that each one stands for.
+    """A group folded to a power of two: the `core` that exchanges, and the share of the data that each stands for.
 
-    Place 2 i + 1 is folded into place 2 i for as many i as there are places too many; these stand for two blocks, unless
-    the blocks are dealt out among the core alone (`even`).
+    Place 2 i + 1 is folded into place 2 i for as many i as there are places too many; these stand for two blocks,
+    unless the data is dealt out among the core alone (`even`).
     """
 
     def __init__(self, n: int, *, even: bool = False) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def binomial_tree(op: Collective, group: Group) -> Schedule:
     """Everything down, or up, a binomial tree from place 0, round by round; all-reduce goes up and then down.
 
-    Thakur, Rabenseifner and Gropp 2005, section 4.2 (broadcast) and 4.4 (reduce).
+    Thakur, Rabenseifner and Gropp 2005, section 4 (broadcast, reduce).
     """
     n, down = group.size, []
     for step in (1 << bit for bit in range((n - 1).bit_length())):
@@ -35,7 +35,7 @@ def double_tree(op: Collective, group: Group) -> Schedule:
     """Half of the data through each of two binary trees, in chunks that follow each other.
 
     Every place is a leaf of one of the trees, so that it sends and receives twice the size at most (Sanders, Speck and
-    Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", section 3; NCCL's trees). A
+    Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan"; NCCL's trees). A
     broadcast first takes half to the second tree's root, a reduce fetches it from there.
     """
     n = group.size

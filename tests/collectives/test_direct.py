@@ -1,0 +1,105 @@
+"""Do traffic matrices load the links that they should?"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commsim.collectives.algorithms import Group
+from commsim.collectives.algorithms.direct import all_to_all_v, railed_all_to_all_v
+from commsim.collectives.kinds import ALL_TO_ALL
+from commsim.collectives.layout import Layout
+from commsim.collectives.price import price, priced
+from commsim.errors import InputError
+from tests.collectives.flow import carried, steps
+from tests.machines import SMALL, pods, switch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tests.collectives.flow import Step
+
+    Floats = NDArray[np.float64]
+
+
+def matrices(n: int) -> st.SearchStrategy[Floats]:
+    amount = st.floats(0, 1e3, allow_subnormal=False)
+    return st.lists(amount, min_size=n * n, max_size=n * n).map(lambda rows: np.array(rows).reshape(n, n))
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_an_even_matrix_is_an_all_to_all(name: str) -> None:
+    machine = SMALL[name]
+    layout = Layout.first(machine.size)
+    even = price([(all_to_all_v(np.full((machine.size, machine.size), 1 / machine.size)), layout)], machine)
+    direct = priced("direct", ALL_TO_ALL, layout, machine)
+    assert np.allclose(even.load, direct.load)
+    assert np.allclose(even.hops, direct.hops)
+
+
+def test_an_even_matrix_on_its_rails_is_a_two_level_all_to_all() -> None:
+    machine, group, layout = pods(6), Group(24, 4), Layout.first(24)
+    even = price([(railed_all_to_all_v(np.full((24, 24), 1 / 24), group), layout)], machine)
+    assert np.allclose(even.load, priced("two_level", ALL_TO_ALL, layout, machine).load)
+
+
+@given(matrices(6))
+def test_everything_but_the_diagonal_moves(matrix: Floats) -> None:
+    out, into = carried(steps(all_to_all_v(matrix)), 6)
+    between = matrix - np.diag(np.diag(matrix))
+    assert np.allclose(out, between.sum(axis=1))
+    assert np.allclose(into, between.sum(axis=0))
+
+
+@given(matrices(6), st.sampled_from([1, 2, 3, 6]))
+def test_forwarding_takes_each_byte_to_its_rail_and_then_along(matrix: Floats, inner: int) -> None:
+    """Written out for each pair: a message inside when the rail is another's, one along the rail to another domain."""
+    inside, along = np.zeros((6, 6)), np.zeros((6, 6))
+    for source, target in permutations(range(6), 2):
+        relay = source // inner * inner + target % inner
+        inside[source, relay] += matrix[source, target] * (relay != source)
+        along[relay, target] += matrix[source, target] * (relay != target)
+    moved = steps(railed_all_to_all_v(matrix, Group(6, inner)))
+    assert np.allclose([sent_by(step) for step in moved], [inside, along])
+
+
+def sent_by(step: Step) -> Floats:
+    """What each rank sends to each other one in a step."""
+    found = np.zeros((6, 6))
+    for message in step:
+        assert isinstance(message.source, int)
+        assert isinstance(message.target, int)
+        found[message.source, message.target] += message.share
+    return found
+
+
+def test_skew_shows_at_the_rank_that_everyone_sends_to() -> None:
+    matrix = np.zeros((8, 8))
+    matrix[:, 3] = 1.0
+    cost = price([(all_to_all_v(matrix), Layout.first(8))], switch(8))
+    assert cost.load.tolist() == [[7.0]]
+    assert cost.busiest == (("nvswitch0 -> gpu3",),)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), r"all_to_all_v: matrix: \(2, 3\); a square matrix"),
+        (np.ones(4), r"all_to_all_v: matrix: \(4,\); a square matrix"),
+        (np.array([[0, -1.0], [1.0, 0]]), r"all_to_all_v: matrix: -1.0; finite amounts"),
+        (np.array([[0, np.nan], [1.0, 0]]), r"all_to_all_v: matrix: nan; finite amounts"),
+    ],
+)
+def test_what_is_no_traffic_is_refused(matrix: Floats, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        all_to_all_v(matrix)
+
+
+def test_a_matrix_of_other_ranks_is_refused() -> None:
+    with pytest.raises(InputError, match=r"matrix: \(4, 4\); one row for each of the 8 ranks"):
+        railed_all_to_all_v(np.ones((4, 4)), Group(8, 4))
