@@ -195,10 +195,10 @@ class Topology:
         """
         changed = self.flat()
         cell = changed.cell.copy()
-        for u, v in ((a, b), (b, a)):
-            if u not in cell:
-                raise InputError("topology: vertex", u, "no such vertex", among=cell)
-            cell.add_edge(u, v, link=link, count=count)
+        for end in (a, b):
+            if end not in cell:
+                raise InputError("topology: vertex", end, "no such vertex", among=cell)
+        cell.add_edges_from([(a, b), (b, a)], link=link, count=count)
         return replace(changed, cell=cell)
 
     def without(self, a: str, b: str) -> Topology:

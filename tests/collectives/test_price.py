@@ -50,8 +50,8 @@ def below(n: int) -> int:
     return 1 << floor(log2(n))
 
 
-# Messages in sequence and sizes through the busiest link, on one switch: the factors of alpha and of n beta (where n is
-# the size and p the ranks). The formulas of Thakur, Rabenseifner and Gropp 2005 stand in section 4, under their operation.
+# Messages in sequence and sizes through the busiest link, on one switch: the factors of alpha and of n beta (n is the
+# size there, p the ranks). Thakur, Rabenseifner and Gropp 2005 have their formulas in section 4, by operation.
 Formula = Callable[[int], tuple[float, float]]
 TEXTBOOK: list[tuple[str, Collective, tuple[int, ...], Formula]] = [
     # T_ring (allgather) = (p - 1) alpha + (p - 1)/p n beta
