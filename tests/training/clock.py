@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clock:
-    """Kernels that take one second each, whatever they do; `memory` is a byte a second."""
+    """Kernels that take one second each, whatever they do; `memory` are bytes a second, here without end."""
 
-    memory: float = 1.0
+    memory: float = math.inf
 
     def seconds(self, operation: Operation, number_format: str, *, backward: bool = False) -> float:
         """Return one second."""
@@ -49,6 +50,6 @@ class Steady:
         return Timing(op, layout.size, sizes, (candidate,), np.zeros(len(sizes), int))
 
 
-def clockwork(each: float = 1.0) -> Machine:
-    """Return a machine on which a kernel takes a second and a collective `each`."""
-    return Machine(cast("Kernels", Clock()), Steady(each), NOMINAL)
+def clockwork(each: float = 1.0, *, memory: float = math.inf) -> Machine:
+    """Return a machine on which a kernel takes a second and a collective `each`, with so many bytes a second."""
+    return Machine(cast("Kernels", Clock(memory)), Steady(each), NOMINAL)

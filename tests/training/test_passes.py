@@ -45,7 +45,7 @@ def test_recomputation_runs_forward_again() -> None:
 
 
 def test_exposed_collectives_add_up() -> None:
-    """Four forward; backward two gathers wait, the other four hide behind the two seconds of each column-split matmul."""
+    """Four forward; backward two gathers wait, four more hide behind two seconds of each column-split matmul."""
     forward, backward = both(LLAMA, Tensor(4))
     assert forward.exposed == {"tensor": 4.0}
     assert backward.exposed == {"tensor": pytest.approx(2 + 4 * CONTENTION)}
