@@ -58,11 +58,13 @@ def save(figure: Figure, path: Path | str) -> None:
 def busbw(sweep: Sweep) -> Figure:
     """Return bus bandwidth against size: every candidate, what the library takes, and what the wire would allow.
 
-    InputError for a single size.
+    InputError for a single size, and for a single rank.
     """
     sizes, timing = sweep.sizes, sweep.timing
     if len(sizes) < FEWEST:
         raise InputError("plot", f"{len(sizes)} size", "a line needs more, such as --sizes 1KiB..8GiB")
+    if not timing.op.factor(timing.ranks):
+        raise InputError("plot", f"{timing.ranks} rank", "a group of more has a bus bandwidth")
     figure, axes = _canvas(8.0, 5.0)
     axes.plot(sizes, sweep.limit.busbw / 1e9, color=PALE, lw=1.5, ls=(0, (6, 2, 1, 2)), label="the wire allows")
     axes.plot(sizes, timing.busbw / 1e9, color=INK, lw=6, alpha=0.25, label=f"chosen by {sweep.library.name}")

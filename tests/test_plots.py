@@ -79,6 +79,11 @@ def test_one_size_is_no_line() -> None:
         busbw(sweep("all_reduce", cs.load("hgx-h100"), "1M"))
 
 
+def test_one_rank_has_no_bus_bandwidth() -> None:
+    with pytest.raises(InputError, match="a group of more"):
+        busbw(sweep("all_reduce", cs.load("gb10"), "1K..1M"))
+
+
 @pytest.mark.parametrize(
     ("system", "bars"), [("gb200-nvl72", ["step time"]), ("vr-nvl72", ["step time", "fast end", "slow end"])]
 )

@@ -60,7 +60,7 @@ def sourced(step: Estimate) -> list[RenderableType]:
 
 def _heading(step: Estimate) -> list[str]:
     setting, recipe = step.setting, step.setting.recipe
-    system, batch = setting.system, f"{recipe.global_batch:,} sequences of {recipe.sequence:,} tokens"
+    system, batch = setting.system, f"{counted(recipe.global_batch, 'sequence')} of {recipe.sequence:,} tokens"
     recompute = "" if recipe.recompute == "none" else f", recompute {recipe.recompute}"
     title = escape(f"{setting.model.name} on {counted(system.gpus, 'GPU')} of {system.name}")
     return [
@@ -110,7 +110,8 @@ def _ends(seconds: list[float]) -> str:
 def _parts(title: str, parts: dict[str, float], whole: float, dimension: str) -> Table:
     listed = table(title, ">", ">", "")
     for name, value in parts.items():
-        listed.add_row(f"  {name}", show(value, dimension, 3), f"{value / whole:.1%}", bar(value / whole))
+        if value:
+            listed.add_row(f"  {name}", show(value, dimension, 3), f"{value / whole:.1%}", bar(value / whole))
     return listed
 
 
