@@ -29,8 +29,7 @@ Floats = NDArray[np.float64]
 class Protocol:
     """How messages are cut and acknowledged: fixed cost of a call, of a message inside and through the network.
 
-    `payload` is the share of the bytes on the wire that are data, `rate` the most that one GPU moves with it (B/s), and
-    `chunk` the piece that streams from rank to rank.
+    `payload` is the share of the bytes on the wire that are data, `chunk` the piece that streams from rank to rank.
     """
 
     base: Seconds
@@ -38,6 +37,10 @@ class Protocol:
     network: Seconds
     payload: Share = 1.0
     chunk: Bytes = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a share that is none; InputError."""
+        _need_share("payload", self.payload)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class LinkUse:
     in_network: Share | None = None
     in_network_bus: Share | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse shares that are none; InputError."""
+        _need_share("efficiency", self.efficiency)
+        _need_share("in_network", self.in_network)
+
     def reducing(self, ranks: int, corner: Corner = "nominal") -> float:
         """Return the share of the bandwidth that in-switch reduction of so many ranks reaches, at an end of the range.
 
@@ -61,6 +69,12 @@ class LinkUse:
         if self.in_network_bus is None or ranks == 1:
             return share
         return min(share, at(self.in_network_bus, corner) * (ranks + 1) / (2 * (ranks - 1)))
+
+
+def _need_share(name: str, given: float | None) -> None:
+    """Raise InputError unless it is a share of something, or absent."""
+    if given is not None and not 0 < given <= 1:
+        raise InputError(f"calibration: {name}", float(given), "a share above 0 and up to 1 belongs here")
 
 
 @dataclass(frozen=True)

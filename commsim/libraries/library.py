@@ -101,7 +101,6 @@ class Wire:
     launch: float = 0.0
     message: tuple[float, float] = (0.0, 0.0)
     chunk: float = 0.0
-    half_size: float = 0.0
 
 
 def wire_only(topology: Topology, case: Case = NOMINAL) -> Wire:
