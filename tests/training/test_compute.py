@@ -1,0 +1,171 @@
+"""Does a kernel stand on the roofline: never quicker than its FLOPs, its bytes or a launch allow?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commsim.errors import InputError
+from commsim.figures import is_range
+from commsim.hardware.catalogue import accelerator, load, names
+from commsim.libraries.calibration import Case
+from commsim.training.compute import _LAUNCH, NARROW, AttentionFigures, Kernels, kernel_figures, kernels
+from commsim.training.operations import Operation, Shard, passing, product
+
+if TYPE_CHECKING:
+    from commsim.training.operations import Kind
+
+H100 = accelerator("h100")
+ONE = Shard(tokens=1.0, sequence=1.0)
+DIMS = st.integers(1, 40000).map(float)
+
+
+def matmul(m: float, n: float, k: float, batch: float = 1.0) -> Operation:
+    """A product of m x k by k x n."""
+    return product("product", ONE, (m, k, n, batch), split="none")
+
+
+def attention(flops: float, keys: float = 4096.0) -> Operation:
+    """Attention of so many FLOPs that moves nothing."""
+    kind: Kind = "attention"
+    return Operation("attention", kind, "heads", flops, 0.0, flops, 0.0, n=keys)
+
+
+def plain(**changes: object) -> Kernels:
+    """Round figures: a PFLOP/s, a TB/s, 100 multiprocessors, one tile shape, a launch of a microsecond."""
+    base = Kernels(
+        rates={"bf16": 1e15, "fp8": 2e15},
+        peaks={"bf16": 1e15, "fp8": 2e15},
+        memory=1e12,
+        multiprocessors=100,
+        tiles=((128.0, 128.0, 1.0),),
+        attention=AttentionFigures(0.5, 0.4),
+        launch=1e-6,
+    )
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+
+
+@given(DIMS, DIMS, DIMS)
+def test_never_above_the_roofline(m: float, n: float, k: float) -> None:
+    """Williams et al. 2009: the time of the FLOPs at the best rate, of the bytes at the memory's, and of a launch."""
+    one, chip = matmul(m, n, k), kernels(H100)
+    seconds = chip.seconds(one, "bf16")
+    assert seconds >= one.flops / chip.rates["bf16"] * (1 - 1e-12)
+    assert seconds >= max(one.bytes / chip.memory, chip.launch)
+
+
+@given(DIMS, DIMS, DIMS, st.integers(0, 4096))
+def test_more_of_anything_never_takes_less(m: float, n: float, k: float, more: int) -> None:
+    chip = kernels(H100)
+    base = chip.seconds(matmul(m, n, k), "bf16")
+    for larger in (matmul(m + more, n, k), matmul(m, n + more, k), matmul(m, n, k + more), matmul(m, n, k, 2)):
+        assert chip.seconds(larger, "bf16") >= base
+
+
+def test_waves_are_full_or_wait() -> None:
+    """100 multiprocessors: 100 tiles take one wave, 101 take two (NVIDIA, Matrix Multiplication Background)."""
+    chip = plain(memory=1e15)
+    one, two = (chip.seconds(matmul(128 * tiles, 128, 2**20), "bf16") for tiles in (100, 101))
+    assert two == pytest.approx(2 * one)
+
+
+def test_tiles_are_full_or_padded() -> None:
+    chip = plain(memory=1e15)
+    whole, part = (chip.seconds(matmul(rows, 128 * 100, 2**20), "bf16") for rows in (128, 65))
+    assert part == whole
+
+
+def test_the_best_tile_is_taken() -> None:
+    """A small product fills more multiprocessors with smaller tiles."""
+    large, both = plain(), plain(tiles=((128.0, 128.0, 1.0), (64.0, 64.0, 0.5)))
+    small = matmul(640, 640, 2**18)
+    assert both.seconds(small, "bf16") < large.seconds(small, "bf16")
+    assert both.seconds(matmul(12800, 12800, 4096), "bf16") == large.seconds(matmul(12800, 12800, 4096), "bf16")
+
+
+def test_memory_bound_kernels_move_bytes() -> None:
+    assert plain().seconds(passing("norm", ONE, 1e9, 2e9, split="sequence"), "bf16") == pytest.approx(2e9 / 1e12)
+    assert plain().seconds(passing("norm", ONE, 1.0, 1.0, split="sequence"), "bf16") == 1e-6, "a launch"
+
+
+def test_attention_has_a_share_of_the_peak_of_its_own() -> None:
+    """Backward less than forward, and less with few keys."""
+    chip, one = plain(), attention(1e12)
+    forward, backward = (chip.seconds(one, "bf16", backward=way) for way in (False, True))
+    assert backward / forward == pytest.approx(0.5 / 0.4)
+    assert forward > 1e12 / 1e15 / 0.5
+    assert chip.seconds(attention(1e12, keys=512.0), "bf16") > forward
+
+
+def test_narrow_formats_are_cast_first() -> None:
+    """Twice the rate, and a kernel that reads and writes each element of the moving operand."""
+    wide, narrow = (plain().seconds(matmul(12800, 12800, 8192), form) for form in ("bf16", "fp8"))
+    assert "fp8" in NARROW
+    assert narrow == pytest.approx(wide / 2 + 4 * 12800 * 8192 / 1e12)
+
+
+def test_arrays_are_many_questions_at_once() -> None:
+    chip, rows = kernels(H100), np.array([1.0, 100.0, 4096.0])
+    together = chip.seconds(matmul(rows, 4096.0, 4096.0), "bf16")  # type: ignore[arg-type]
+    assert np.asarray(together).tolist() == [chip.seconds(matmul(m, 4096.0, 4096.0), "bf16") for m in rows.tolist()]
+
+
+def test_every_accelerator_that_trains_has_kernels() -> None:
+    """A system whose accelerator has no kernels cannot be estimated: only LPUs, which do not train."""
+    chips = {load(name).accelerator.name: load(name).accelerator for name in names() if not load(name).template}
+    without = set()
+    for name, chip in chips.items():
+        try:
+            found = kernels(chip)
+        except InputError as error:
+            without.add(name)
+            assert "no kernels are described for it" in str(error)  # noqa: PT017 - others must not raise
+        else:
+            assert 0 < found.rates["fp16"] <= found.peaks["fp16"]
+            assert 0 < found.memory <= chip.memory_bandwidth
+    assert without == {"lpu3"}
+
+
+@pytest.mark.parametrize("name", ["h100", "a100", "b200", "mi300x"])
+def test_no_rate_is_above_its_peak(name: str) -> None:
+    chip = accelerator(name)
+    found, figures = kernels(chip), kernel_figures(chip)
+    assert all(found.rates[form] <= found.peaks[form] for form in found.rates)
+    assert all(0 < share <= 1 for kernel in figures.attention.values() for share in (kernel.forward, kernel.backward))
+    assert all(0 < share <= 1 for _, _, share in figures.tiles)
+
+
+def test_what_ifs_and_ranges() -> None:
+    usual, compute, memory = (
+        kernels(H100, Case(faster=faster)) for faster in ((), (("compute", 2.0),), (("memory", 2.0),))
+    )
+    assert compute.rates["bf16"] == 2 * usual.rates["bf16"]
+    assert memory.memory == 2 * usual.memory
+    rubin = accelerator("rubin")
+    low, nominal, high = (kernels(rubin, Case(corner)) for corner in ("low", "nominal", "high"))
+    assert any(is_range(value) for value in (*rubin.peak.values(), kernel_figures(rubin).sustained))
+    assert low.rates["bf16"] < nominal.rates["bf16"] < high.rates["bf16"]
+
+
+def test_cuda_graphs_launch_quicker() -> None:
+    assert kernels(H100, cuda_graphs=True).launch < kernels(H100).launch
+    assert kernels(dataclasses.replace(H100, launch=None)).launch == _LAUNCH
+
+
+def test_the_newest_attention_unless_said_otherwise() -> None:
+    newest, older = kernels(H100), kernels(H100, kernel="flash2")
+    assert newest.attention.forward > older.attention.forward
+
+
+def test_mistakes() -> None:
+    with pytest.raises(InputError, match="attention: 'flash9'; this architecture has no such kernel"):
+        kernels(H100, kernel="flash9")
+    with pytest.raises(InputError, match="precision: 'fp8'; this accelerator has no such matrix unit"):
+        kernels(accelerator("a100")).seconds(matmul(1, 1, 1), "fp8")
+    with pytest.raises(InputError, match="architecture: 'abacus'; no kernels are described for it"):
+        kernels(dataclasses.replace(H100, architecture="abacus"))
