@@ -16,7 +16,7 @@ from commsim.collectives.kinds import (
     REDUCE_SCATTER,
     Collective,
 )
-from commsim.collectives.schedule import Schedule, everyone, rounds, transfer
+from commsim.collectives.schedule import Phase, Round, Schedule, everyone, rounds, transfer
 from commsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def direct(op: Collective, group: Group) -> Schedule:
     if op in (BROADCAST, REDUCE):
         others = np.arange(1, n)
         return rounds(transfer(0, others, 1.0) if op is BROADCAST else transfer(others, 0, 1.0))
-    exchange = everyone(n, 1 / n)
-    return rounds(exchange, exchange) if op is ALL_REDUCE else rounds(exchange)
+    return Schedule((Phase((Round((everyone(n, 1 / n),), 2 if op is ALL_REDUCE else 1),)),))
 
 
 @algorithm("one_shot", ALL_REDUCE)
@@ -45,7 +44,18 @@ def one_shot(_: Collective, group: Group) -> Schedule:
     return rounds(everyone(group.size, 1.0))
 
 
-@algorithm("pairwise", ALL_TO_ALL, REDUCE_SCATTER)
+MOST_WRITTEN = 1024
+"""Ranks of a pairwise exchange at most: its n - 1 rounds of n messages are written out, 6 GB for 16,384 ranks."""
+
+
+@algorithm(
+    "pairwise",
+    ALL_TO_ALL,
+    REDUCE_SCATTER,
+    serves=lambda group: group.size <= MOST_WRITTEN,
+    needs=f"at most {MOST_WRITTEN} ranks",
+    instead="direct",
+)
 def pairwise(_: Collective, group: Group) -> Schedule:
     """One partner a round, n - 1 rounds: places with flipped bits, or so many places on unless n is a power of two.
 
