@@ -7,11 +7,12 @@ seen from the target, the same count.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.hardware.atlas import Table
 from commsim.hardware.loads import Moved, carry
 from commsim.hardware.transfers import Way, longest, sent
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 SOURCE, TARGET = 0, 1
 
 
@@ -32,16 +34,12 @@ def exchanged(topology: Topology, load: Floats, groups: Ints, share: float) -> W
     if topology.numbering.siblings.max(initial=1) > 1:
         return enumerated(topology, load, groups, share)
     node, local = topology.locate(np.sort(groups, axis=1))
-    others = _others(topology, node, local)
-    member, place, level = np.nonzero(others)
-    weight = others[member, place, level].astype(np.float64) * share
-    here, at = local.reshape(-1)[member], node.reshape(-1)[member]
-    ways = []
-    for side, (a, b) in ((SOURCE, (here, place)), (TARGET, (place, here))):
-        table, way = topology.atlas.ways(a, b, level)
-        carry(load, topology.numbering, table.only(table.side == side), Moved(way, (at, at), weight))
-        ways.append(longest(topology, table))
-    return Way.longest(ways, topology)
+    others = _others(topology, node, local).reshape(node.size, -1)
+    first, alike = _patterns(np.column_stack([local.reshape(-1), others]))
+    table, way = _ways(topology, local.reshape(-1)[first], others[first])
+    at = node.reshape(-1)
+    carry(load, topology.numbering, table, Moved(alike, (at, at), np.full(at.size, share)))
+    return way
 
 
 def enumerated(topology: Topology, load: Floats, groups: Ints, share: float) -> Way:
@@ -66,3 +64,41 @@ def _others(topology: Topology, node: Ints, local: Ints) -> Ints:
     inside[:, :, 1:] -= inside[:, :, :-1].copy()
     inside[np.arange(node.size), local.reshape(-1), 0] -= 1
     return inside
+
+
+def _patterns(rows: Ints) -> tuple[Ints, Ints]:
+    """The first row of each kind, and of which kind each row is; rows of one kind are equal."""
+    # Told apart by a number, for sorting whole rows takes long; should two kinds share it, each row is its own kind.
+    number = rows @ np.random.default_rng(0).integers(1 << 62, size=rows.shape[1])
+    _, first, alike = np.unique(number, return_index=True, return_inverse=True)
+    if (rows == rows[first[alike]]).all():
+        return first, alike
+    return np.arange(len(rows)), np.arange(len(rows))
+
+
+def _ways(topology: Topology, local: Ints, others: Ints) -> tuple[Table, Way]:
+    """All ways of a member in one row of a table, as often as there are others at their ends; and the longest way.
+
+    Only the source's half of the ways to the others, and the target's half of the ways from them, is loaded.
+    """
+    row, end = np.nonzero(others)
+    place, level = np.divmod(end, len(topology.spans))
+    edges, shares, longest_ways = [], [], []
+    for side, (a, b) in ((SOURCE, (local[row], place)), (TARGET, (place, local[row]))):
+        ways, way = topology.atlas.ways(a, b, level)
+        half = np.where(ways.side == side, ways.share, 0.0)
+        edges.append(_in_rows(row, len(local), ways.edge[way]))
+        shares.append(_in_rows(row, len(local), half[way] * others[row, end][:, None].astype(np.float64)))
+        longest_ways.append(longest(topology, ways))
+    edge, share = np.concatenate(edges, axis=1), np.concatenate(shares, axis=1)
+    none = np.zeros(len(edge))
+    table = Table(edge, np.zeros_like(edge), share, np.zeros((len(edge), len(topology.kinds))), none)
+    return table, Way.longest(longest_ways, topology)
+
+
+def _in_rows(row: Ints, rows: int, values: NDArray[Number]) -> NDArray[Number]:
+    """The values[entry, hop] of the entries of each row (which stand together) side by side: [row, entry and hop]."""
+    slot = np.arange(len(row)) - np.searchsorted(row, row)
+    side_by_side = np.zeros((rows, int(slot.max(initial=-1)) + 1, values.shape[1]), dtype=values.dtype)
+    side_by_side[row, slot] = values
+    return side_by_side.reshape(rows, -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from commsim.collectives.algorithms import Group, serving_on
+from commsim.collectives.algorithms import Group, can_reduce, serving
 from commsim.collectives.kinds import COLLECTIVES
 from commsim.collectives.layout import Dim, Layout
 from tests.machines import SMALL
@@ -24,8 +24,8 @@ Case = tuple["Algorithm", "Collective", "Schedule"]
 def cases(layout: Layout, topology: Topology) -> list[Case]:
     """Return every algorithm with every operation that it can do in these groups, and its schedule."""
     group = Group.of(layout, topology)
-    found = [(one, op) for op in COLLECTIVES.values() for one in serving_on(op, layout, topology)]
-    return [(one, op, one.schedule(op, group)) for one, op in found]
+    found = [(one, op) for op in COLLECTIVES.values() for one in serving(op, group)]
+    return [(one, op, one.schedule(op, group)) for one, op in found if can_reduce(one, layout, topology)]
 
 
 @st.composite

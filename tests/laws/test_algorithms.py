@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from commsim.collectives.kinds import ALL_GATHER, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER, SEND_RECV
 from commsim.collectives.layout import Layout
-from commsim.collectives.price import price
+from commsim.collectives.price import price, priced
 from commsim.collectives.schedule import everyone, rounds
 from commsim.collectives.stages import stages
 from tests.laws.drawn import cases, groups, placed, scattered
@@ -108,6 +108,17 @@ def through(topology: Topology, inside: set[str], span: int) -> tuple[float, flo
         total[0] += data["link"].bandwidth * copies * (leaves or (u in inside and v not in inside))
         total[1] += data["link"].bandwidth * copies * (leaves or (v in inside and u not in inside))
     return total[0], total[1]
+
+
+@given(groups())
+def test_what_is_done_at_once_never_costs_more(drawn: tuple[Topology, Layout]) -> None:
+    topology, layout = drawn
+    for algorithm, op, schedule in cases(layout, topology):
+        if algorithm.instead:
+            slow, quick = price([(schedule, layout)], topology), priced(algorithm.instead, op, layout, topology)
+            assert per_byte(quick) <= per_byte(slow) * (1 + CLOSE)
+            assert quick.hops.sum(axis=0) @ topology.latency <= slow.hops.sum(axis=0) @ topology.latency * (1 + CLOSE)
+            assert quick.steps.sum() <= slow.steps.sum()
 
 
 # Counts, not seconds: linear in the size; nothing gets slower from a faster link.

@@ -66,6 +66,7 @@ class Algorithm:
 
     `needs` says in words what `serves` asks of a group; `in_network` names the parts of the group that must be joined
     by switches which reduce and multicast: the `blocks` of ranks that share a domain, the `rails` between domains.
+    `instead` names the algorithm that sends the same messages at once, and so never costs more on the wire.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Algorithm:
     serves: Serves = lambda _: True
     needs: str = ""
     in_network: tuple[Joined, ...] = ()
+    instead: str = ""
 
     def schedule(self, op: Collective, group: Group) -> Schedule:
         """Return the schedule; InputError when the algorithm does not do the operation or does not serve the group."""
@@ -89,12 +91,17 @@ ALGORITHMS: dict[str, Algorithm] = {}
 
 
 def algorithm(
-    name: str, *ops: Collective, serves: Serves = lambda _: True, needs: str = "", in_network: tuple[Joined, ...] = ()
+    name: str,
+    *ops: Collective,
+    serves: Serves = lambda _: True,
+    needs: str = "",
+    in_network: tuple[Joined, ...] = (),
+    instead: str = "",
 ) -> Callable[[Build], Build]:
     """Enter the decorated function in the table (see `Algorithm`)."""
 
     def enter(build: Build) -> Build:
-        ALGORITHMS[name] = Algorithm(name, ops, build, serves, needs, in_network)
+        ALGORITHMS[name] = Algorithm(name, ops, build, serves, needs, in_network, instead)
         return build
 
     return enter
@@ -106,7 +113,10 @@ def serving(op: Collective, group: Group) -> list[Algorithm]:
 
 
 def serving_on(op: Collective, layout: Layout, topology: Topology) -> tuple[Algorithm, ...]:
-    """Return the algorithms that do this operation in these groups of this machine; remembered for the machine."""
+    """Return the algorithms that do this operation in these groups of this machine; remembered for the machine.
+
+    Those are left out `instead` of which there is one that never costs more; `priced` knows them too.
+    """
     return remembered(topology, ("serving", op.name, layout), lambda: _serving_on(op, layout, topology))
 
 
@@ -120,4 +130,4 @@ def can_reduce(algorithm: Algorithm, layout: Layout, topology: Topology) -> bool
 
 def _serving_on(op: Collective, layout: Layout, topology: Topology) -> tuple[Algorithm, ...]:
     found = serving(op, Group.of(layout.on(topology), topology))
-    return tuple(one for one in found if can_reduce(one, layout, topology))
+    return tuple(one for one in found if not one.instead and can_reduce(one, layout, topology))
