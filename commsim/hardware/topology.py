@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 ENDPOINTS = routing.ENDPOINTS
+MOST_GPUS = 2**18
+"""GPUs of a machine at most: prices hold some arrays over all of them (20 s and 2 GB for so many)."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Topology:
         room = int(np.prod([tier.units for tier in self.tiers], dtype=float)) if self.tiers else 1
         if not 1 <= self.nodes <= room:
             raise InputError("nodes", self.nodes, f"1 to {room} nodes can be joined by this fabric")
+        if self.size > MOST_GPUS:
+            raise InputError("gpus", self.size, f"at most {MOST_GPUS:,} can be laid out")
 
     @property
     def size(self) -> int:

@@ -291,6 +291,7 @@ def test_sizes_by_nodes_and_by_gpus() -> None:
         ({"gpus_per_node": 9}, "1 to 8"),
         ({"gpus_per_node": 0}, "gpus per node: 0"),
         ({"nodes": 10**12}, "can be joined"),
+        ({"nodes": 10**5}, "at most 262,144"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(sizes: dict[str, int], complaint: str) -> None:
