@@ -52,7 +52,7 @@ def run_line(line: str) -> None:
     program, *arguments = shlex.split(line)
     assert program == "commsim"
     ran = subprocess.run(  # the command line of this very installation
-        [sys.executable, "-m", "commsim.cli", *arguments],
+        [sys.executable, "-c", "from commsim.cli import main; main()", *arguments],
         capture_output=True,
         text=True,
         check=False,

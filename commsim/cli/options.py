@@ -64,6 +64,9 @@ def machine(
     gpus_per_node: Annotated[
         int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each host (all).")
     ] = None,
+    gpus_per_domain: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each NVLink domain (all).")
+    ] = None,
     nics_per_node: Annotated[
         int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")
     ] = None,
@@ -85,6 +88,7 @@ def machine(
         "nodes": nodes,
         "gpus": gpus,
         "gpus_per_node": gpus_per_node,
+        "gpus_per_domain": gpus_per_domain,
         "nics_per_node": nics_per_node,
         "nic": nic,
         "fabric": fabric,

@@ -63,4 +63,4 @@ def _straddling(setting: Setting) -> Iterator[str]:
         across = ranks.min(axis=1) != ranks.max(axis=1)
         if across.any() and not across.all():
             size, count = ranks.shape[1], int(across.sum())
-            yield f"{count} {group} groups of {size} straddle domains of {domain} GPUs: see `gpus_per_domain`"
+            yield f"{count} {group} groups of {size} straddle domains of {domain} GPUs: try --gpus-per-domain"
