@@ -65,7 +65,8 @@ def machine(
         int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each host (all).")
     ] = None,
     gpus_per_domain: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each NVLink domain (all).")
+        int | None,
+        typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each scale-up domain, 64 of an NVL72."),
     ] = None,
     nics_per_node: Annotated[
         int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")

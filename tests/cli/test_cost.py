@@ -88,6 +88,12 @@ def test_the_wire_alone_is_never_slower(commsim: Callable[..., Answer]) -> None:
     assert [row for row, limit in zip(nccl, ideal) if limit["time_s"] > row["time_s"]] == []
 
 
+@pytest.mark.parametrize("op", ["all_reduce", "all_to_all", "reduce_scatter"])
+def test_large_machines(commsim: Callable[..., Answer], op: str) -> None:
+    (row,) = commsim("cost", "hgx-h100", op, "--size", "1G", "--gpus", 16384, "--json").document
+    assert row["ranks"] == 16384
+
+
 def test_a_faster_nic_helps_between_nodes(commsim: Callable[..., Answer]) -> None:
     job = ("cost", "hgx-h100", "all_to_all", "--size", "1G", "--nodes", 4, "--json")
     slow, fast = (commsim(*job, "--nic", nic).document[0]["time_s"] for nic in ("200 Gb/s", "400 Gb/s"))

@@ -46,6 +46,11 @@ def test_options_change_the_machine(commsim: Callable[..., Answer]) -> None:
     assert nic["bandwidth_bytes_per_s"] == pytest.approx(25e9)
 
 
+def test_part_of_a_scale_up_domain(commsim: Callable[..., Answer]) -> None:
+    shown = commsim("show", "gb200-nvl72", "--gpus", 128, "--gpus-per-domain", 64, "--json").document
+    assert (shown["gpus"], shown["nodes"]) == (128, 32)
+
+
 def test_another_accelerator(commsim: Callable[..., Answer]) -> None:
     assert commsim("show", "hgx-h100", "--accelerator", "h200-sxm", "--json").document["accelerator"] == "h200-sxm"
 
