@@ -39,7 +39,7 @@ def _document(system: System, fitted: Calibration) -> Record:
 def _heading(system: System) -> list[str]:
     also = f"; also {', '.join(system.aliases)}" if system.aliases else ""
     said = (system.title, f"{system.name} ({system.status}){also}", system.summary)
-    title, *lines = map(escape, said)
+    title, *lines = (escape(line) for line in said if line)
     return [f"[bold]{title}[/]", *lines]
 
 
