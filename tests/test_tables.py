@@ -12,7 +12,7 @@ import pytest
 
 import commsim as cs
 from commsim.errors import InputError
-from commsim.hardware.catalogue import names
+from commsim.hardware.shelf import names
 from commsim.libraries.sweep import Sweep, sweep
 from commsim.tables import candidates, memory_parts, records, time_parts, to_csv, to_frame, to_text
 from commsim.training.axes import Data, Tensor

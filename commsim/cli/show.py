@@ -9,7 +9,7 @@ from commsim.cli.options import Calibrated, Json, Sources, machine, takes
 from commsim.cli.output import between, counted, display, document, number, points, table, titled
 from commsim.figures import at, is_range
 from commsim.hardware.catalogue import figures
-from commsim.hardware.catalogue import sources as documents
+from commsim.hardware.shelf import sources as documents
 from commsim.hardware.system import System
 from commsim.libraries.calibration import Calibration, calibration
 from commsim.tables import Record, records

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from commsim.cli.options import Json
 from commsim.cli.output import display, document, table
-from commsim.hardware.catalogue import load, names
+from commsim.hardware.catalogue import load
+from commsim.hardware.shelf import names
 from commsim.tables import records
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.hardware.fabrics import members
 from commsim.hardware.naming import described
 
@@ -19,8 +19,8 @@ _ENDS = ("gpu", "nvswitch")
 
 def sold_with(accelerator: Accelerator) -> list[System]:
     """Return the shipped systems, one node of each, that have this accelerator (of any memory size)."""
-    has = {name: str(described("systems", name, "system")["accelerator"]) for name in catalogue.names()}
-    return [catalogue.load(name, nodes=1) for name, chip in has.items() if _family(chip) == _family(accelerator.name)]
+    has = {name: str(described("systems", name, "system")["accelerator"]) for name in shelf.names()}
+    return [shelf.system(name) for name, chip in has.items() if _family(chip) == _family(accelerator.name)]
 
 
 def sold_switched(accelerator: Accelerator) -> bool:

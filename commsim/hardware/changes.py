@@ -39,6 +39,9 @@ class Changes:
     accelerator: str | None = None
 
 
+UNCHANGED = Changes()
+
+
 def changed(said: SystemFigures, wanted: Changes) -> SystemFigures:
     """Return what a file says with the caller's NICs and network laid over it; InputError when they do not fit."""
     said = replace(said, scale_up=_used(said, wanted))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from commsim.figures import Figure
-from commsim.hardware.catalogue import link_kinds
+from commsim.hardware.shelf import link_kinds
 from commsim.hardware.topology import Link
 
 PCIE_RATES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}

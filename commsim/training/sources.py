@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.figures import Figure
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.training.compute import kernel_figures
 from commsim.training.setting import UNFUSED
 from commsim.units import show
@@ -41,7 +41,7 @@ class Sources(tuple[Cited, ...]):
     @property
     def documents(self) -> dict[str, str]:
         """The title of each document by its short name, each once."""
-        known = catalogue.sources()
+        known = shelf.sources()
         names = dict.fromkeys(name for one in self for name in one.documents)
         return {name: known[name].title if name in known else "" for name in names}
 

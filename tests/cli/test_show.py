@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commsim.hardware.catalogue import load, names
+from commsim.hardware.catalogue import load
+from commsim.hardware.shelf import names
 from tests.hardware.boxes import pair
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commsim.hardware.catalogue import names
+from commsim.hardware.shelf import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,10 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.figures import Figure, is_range
-from commsim.hardware.catalogue import accelerator, figures, link_kinds, load, names, sources
+from commsim.hardware.catalogue import figures, load
 from commsim.hardware.entries import FabricFigures, LinkFigures, SystemFigures
 from commsim.hardware.naming import aliases, described
+from commsim.hardware.shelf import accelerator, link_kinds, names, sources
 from commsim.hardware.system import Accelerator
 from commsim.reading import load_yaml, read
 from commsim.shipped import folder

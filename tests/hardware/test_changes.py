@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from commsim.errors import InputError
-from commsim.hardware.catalogue import load, names
+from commsim.hardware.catalogue import load
 from commsim.hardware.routing import nics_of
+from commsim.hardware.shelf import names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.errors import InputError
-from commsim.hardware.catalogue import fabric, load
+from commsim.hardware.catalogue import load
 from commsim.hardware.clos import Clos, Joined
+from commsim.hardware.shelf import fabric
 
 if TYPE_CHECKING:
     from commsim.hardware.system import System

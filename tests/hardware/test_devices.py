@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.hardware.devices import GCN, GPUS, adapter_of, identity, of_accelerator
 from commsim.hardware.naming import aliases
 
@@ -19,7 +19,7 @@ def test_every_product_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("name", sorted(set(GPUS.values()) - UNKNOWN))
 def test_vendor_and_identity_agree(name: str) -> None:
     vendor = {"10de": "NVIDIA", "1002": "AMD"}[of_accelerator(name)[:4]]
-    assert catalogue.accelerator(name).vendor == vendor
+    assert shelf.accelerator(name).vendor == vendor
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.errors import InputError
-from commsim.hardware.catalogue import accelerator, load, names
+from commsim.hardware.catalogue import load
 from commsim.hardware.naming import aliases, described
+from commsim.hardware.shelf import accelerator, names
 
 if TYPE_CHECKING:
     from pathlib import Path

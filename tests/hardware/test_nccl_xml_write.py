@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.errors import InputError
-from commsim.hardware import catalogue
+from commsim.hardware import catalogue, shelf
 from commsim.hardware.nccl_xml import read_xml, write_xml
 from commsim.hardware.topology import Link
 from tests.hardware.boxes import box, cpu, gpu, net, nic, pair, parts, pci, tag, to_gpu, to_switch, wires
@@ -50,7 +50,7 @@ def again(system: System) -> System:
     return read_xml(write_xml(system), system.accelerator.name)
 
 
-@pytest.mark.parametrize("name", sorted(set(catalogue.names()) - NO_WORDS))
+@pytest.mark.parametrize("name", sorted(set(shelf.names()) - NO_WORDS))
 def test_shipped_systems_carry_the_same_on_the_same_routes(name: str) -> None:
     system = catalogue.load(name)
     copy = again(system)

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.errors import InputError
-from commsim.hardware.catalogue import load, names
+from commsim.hardware.catalogue import load
+from commsim.hardware.shelf import names
 
 if TYPE_CHECKING:
     from commsim.hardware.system import System

@@ -9,7 +9,8 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.figures import Figure
-from commsim.hardware.catalogue import load, names
+from commsim.hardware.catalogue import load
+from commsim.hardware.shelf import names
 from commsim.hardware.topology import Link
 from commsim.libraries.calibration import Calibration, Case, LinkUse, calibration, rates
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.figures import is_range
-from commsim.hardware.catalogue import accelerator, load, names
+from commsim.hardware.catalogue import load
+from commsim.hardware.shelf import accelerator, names
 from commsim.libraries.calibration import Case
 from commsim.training.compute import _LAUNCH, NARROW, AttentionFigures, Kernels, kernel_figures, kernels
 from commsim.training.operations import Operation, Shard, passing, product

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import commsim as cs
-from commsim.hardware.catalogue import names, sources
+from commsim.hardware.shelf import names, sources
 from commsim.training.axes import Data, Tensor
 from commsim.training.compute import kernels
 from commsim.training.estimate import Estimate, estimate

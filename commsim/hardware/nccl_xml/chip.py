@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.hardware.devices import GCN, GPUS, identity
 from commsim.hardware.generations import architecture
 from commsim.hardware.naming import aliases
@@ -26,7 +26,7 @@ def accelerator_of(root: Element, gpus: list[Gpu], named: str | None, notes: dic
     """
     generations = list(dict.fromkeys(filter(None, map(_generation, gpus))))
     if named:
-        found = catalogue.accelerator(named, f"{root.where}: accelerator")
+        found = shelf.accelerator(named, f"{root.where}: accelerator")
         _agree(found, generations, root)
         return found
     devices = dict.fromkeys(identity(gpu.pci.text("vendor"), gpu.pci.text("device")) for gpu in gpus)
@@ -35,11 +35,11 @@ def accelerator_of(root: Element, gpus: list[Gpu], named: str | None, notes: dic
         raise InputError(f"{root.where}: GPUs", kinds, "GPUs of one kind belong here, or name the accelerator")
     product = GPUS.get(next(iter(devices)), "")
     if product in aliases("accelerators"):
-        return catalogue.accelerator(product)
-    fitting = [name for name in aliases("accelerators") if generations == [_generation_of(catalogue.accelerator(name))]]
+        return shelf.accelerator(product)
+    fitting = [name for name in aliases("accelerators") if generations == [_generation_of(shelf.accelerator(name))]]
     if not product and len(fitting) == 1:
         notes[f"the file does not name the GPU: {fitting[0]} is taken, the only one of {generations[0]}"] = None
-        return catalogue.accelerator(fitting[0])
+        return shelf.accelerator(fitting[0])
     said = " ".join(filter(None, [product, *devices, *generations])) or "no identity"
     raise InputError(f"{root.where}: GPU", said, "the catalogue does not tell its accelerator; name it", among=fitting)
 

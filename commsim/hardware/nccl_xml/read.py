@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.hardware.fabrics import Level, Part, Wire, members
 from commsim.hardware.nccl_xml.chip import accelerator_of
 from commsim.hardware.nccl_xml.draw import draw
@@ -56,9 +56,9 @@ def machine(content: bytes | str, name: str, accelerator: str | None = None) -> 
         accelerator=chip,
         cell=cell,
         scale_up=levels,
-        links=catalogue.link_kinds(),
+        links=shelf.link_kinds(),
         scale_out=scale_out,
-        fabric=catalogue.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
+        fabric=shelf.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
         nodes=levels[0].units if levels else 1,
         assumptions=tuple(notes),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from commsim.errors import InputError
-from commsim.hardware import catalogue
+from commsim.hardware import shelf
 from commsim.hardware.fabrics import Part, add_parts, join, members
 from commsim.hardware.generations import (
     c2c_kind,
@@ -56,7 +56,7 @@ def machine(text: str, name: str, accelerator: str | None = None) -> System:
     if not accelerator:
         expected = "topo -m does not say which GPUs these are; name the accelerator, such as h100-sxm"
         raise InputError(f"{name}: accelerator", accelerator, expected)
-    chip = catalogue.accelerator(accelerator)
+    chip = shelf.accelerator(accelerator)
     if chip.compute_capability is None:
         raise InputError(f"{name}: accelerator", accelerator, "a GPU of NVIDIA belongs here: nvidia-smi lists no other")
     found, generation = places(matrix), pcie_generation(chip.compute_capability)
@@ -72,9 +72,9 @@ def machine(text: str, name: str, accelerator: str | None = None) -> System:
         title=f"{len(matrix.gpus)} {chip.title} (from {Path(name).name})",
         accelerator=chip,
         cell=cell,
-        links=catalogue.link_kinds(),
+        links=shelf.link_kinds(),
         scale_out=scale_out,
-        fabric=catalogue.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
+        fabric=shelf.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
         assumptions=(slots, *notes, *found.notes),
     )
 
