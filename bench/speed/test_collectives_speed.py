@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def built_and_priced(name: str, op: Collective, layout: Layout, machine: Topology) -> Cost:
+    """Return the price of a schedule that is built anew: nothing of it is remembered."""
     schedule = ALGORITHMS[name].schedule(op, Group.of(layout, machine))
     return price([(schedule, layout)], machine)
 
