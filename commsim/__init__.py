@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from commsim.training.axes import Expert as Expert
     from commsim.training.axes import Pipeline as Pipeline
     from commsim.training.axes import Tensor as Tensor
+    from commsim.training.configs.well_known import model as model
     from commsim.training.estimate import Estimate as Estimate
     from commsim.training.estimate import estimate as estimate
     from commsim.training.plan import Plan as Plan
-    from commsim.training.well_known import model as model
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _ROOMS = {
     "Topology": "commsim.hardware.topology",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
-    "model": "commsim.training.well_known",
+    "model": "commsim.training.configs.well_known",
     "price": "commsim.collectives.price",
     "sweep": "commsim.libraries.sweep",
     "to_frame": "commsim.tables",

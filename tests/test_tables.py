@@ -18,7 +18,7 @@ from commsim.tables import candidates, memory_parts, records, time_parts, to_csv
 from commsim.training.axes import Data, Tensor
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
-from commsim.training.well_known import model
+from commsim.training.configs.well_known import model
 
 if TYPE_CHECKING:
     from commsim.hardware.topology import Topology

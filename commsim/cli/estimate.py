@@ -16,7 +16,7 @@ from commsim.tables import Record, records
 from commsim.training.estimate import Estimate
 from commsim.training.estimate import estimate as estimated
 from commsim.training.plan import Plan
-from commsim.training.well_known import model as model_of
+from commsim.training.configs.well_known import model as model_of
 
 
 @takes(machine=machine, plan=plan, recipe=recipe, library=library)

@@ -34,7 +34,7 @@ class Stage:
     @classmethod
     def together(cls, stages: Sequence[Stage], topology: Topology) -> Stage:
         """Return what happens together and independently: loads add up, the longest way counts."""
-        load = np.sum([stage.load for stage in stages], axis=0)
+        load = np.sum([stage.load for stage in stages], axis=0) if len(stages) > 1 else stages[0].load
         way = Way.longest([stage.way for stage in stages], topology)
         return cls(load, way, max(stage.depth for stage in stages))
 

@@ -28,13 +28,13 @@ NARROW = ("fp8", "nvfp4", "fp4")
 DEEP = 128.0
 """Elements of k that prologue and epilogue of a tile cost: it loads and stores while the matrix units wait."""
 FEW_KEYS = 400.0
-"""Keys a query sees at which an attention kernel reaches half of its rate: short rows leave blocks of the causal mask half
-empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFLOP/s at 2, 4, 8, 16 thousand tokens)."""
+"""Keys a query sees at which an attention kernel reaches half of its rate: short rows leave blocks of the causal mask
+half empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFLOP/s at 2, 4, 8, 16 thousand tokens)."""
 CAST_BYTES = 4.0
 """Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
 (NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
 _LAUNCH, _GRAPH = 2.5e-6, 1.3e-6
-"""Kernels back to back in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200): for accelerators that do not say."""
+"""Kernels back to back in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200), for accelerators without a figure."""
 _LIKE = {"turing": "volta", "lovelace": "ada", "rubin-ultra": "rubin", "blackwell-ultra": "blackwell"}
 
 
@@ -142,8 +142,8 @@ def kernels(
 ) -> Kernels:
     """Return what the accelerator's kernels reach, in that case.
 
-    `kernel` is the generation of the attention kernel (None: the newest). A format whose achieved share nobody measured takes
-    that of bf16. InputError for an architecture or a kernel that is not described.
+    `kernel` is the generation of the attention kernel (None: the newest). A format whose achieved share nobody measured
+    takes that of bf16. InputError for an architecture or a kernel that is not described.
     """
     said, corner = kernel_figures(accelerator), case.corner
     attention = said.kernel(kernel)

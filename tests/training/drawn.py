@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.setting import Setting
-from commsim.training.well_known import model
 from tests.training.settings import machine
 
 MODELS = ("llama3.2-1b", "llama3.1-8b", "mixtral-8x7b", "deepseek-v2", "qwen3-30b-a3b", "nemotron-3-nano", "gpt3-5b")

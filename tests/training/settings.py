@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from commsim.hardware.catalogue import load
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.setting import Setting
-from commsim.training.well_known import model
 
 if TYPE_CHECKING:
     from commsim.hardware.system import System

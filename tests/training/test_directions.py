@@ -10,12 +10,12 @@ import pytest
 from commsim.hardware.catalogue import load
 from commsim.libraries.nccl import Nccl
 from commsim.training.axes import Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate
 from commsim.training.overlap import CONTENTION
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.setting import Setting
-from commsim.training.well_known import model
 from tests.training.settings import estimated
 
 LLAMA, LAYERS = "llama3.1-8b", 32

@@ -12,9 +12,9 @@ from commsim.hardware.catalogue import load
 from commsim.libraries.calibration import Case
 from commsim.libraries.ideal import Ideal
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import WHAT_IFS, estimate
 from commsim.training.plan import Plan
-from commsim.training.well_known import model
 from tests.training.settings import estimated, machine
 
 LLAMA = "llama3.1-8b"

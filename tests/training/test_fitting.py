@@ -8,10 +8,10 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.setting import Setting
-from commsim.training.well_known import model
 from tests.training.settings import machine, setting
 
 DENSE, EXPERTS = "llama3.1-8b", "mixtral-8x7b"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.memory import CONTEXT_BYTES, FRAGMENTATION, GROUP_BYTES, activations, owned
 from commsim.training.parameters import parameters
 from commsim.training.pipeline import compiled, in_flight
 from commsim.training.step import program_of
-from commsim.training.well_known import model
 from tests.training.settings import estimated, piece, setting
 
 if TYPE_CHECKING:

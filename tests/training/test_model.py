@@ -11,6 +11,7 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.training.block import Block, stack
+from commsim.training.configs.well_known import model, models
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.compressed_attention import CompressedAttention
 from commsim.training.layers.experts import Experts
@@ -18,7 +19,6 @@ from commsim.training.layers.feed_forward import FeedForward
 from commsim.training.layers.mamba import Mamba
 from commsim.training.model import Model
 from commsim.training.parameters import Parameters, parameters
-from commsim.training.well_known import model, models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_parameters_with_the_prediction_module() -> None:
 @pytest.mark.data
 def test_parameters_of_every_architecture_in_the_public_table(data: Path) -> None:
     """The table holds 78 sizes; all agree to 0.3 %."""
-    from commsim.training.model_rows import read_rows, row_model
+    from commsim.training.configs.rows import read_rows, row_model
 
     rows = read_rows(data / "training" / "models.csv")
     sized = {name: row for name, row in rows.items() if row["params_total_B"]}

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from commsim.training.configs.rows import read_rows, row_model
+from commsim.training.configs.well_known import model, models
 from commsim.training.layers.span import Span
 from commsim.training.model import Model
-from commsim.training.model_rows import read_rows, row_model
 from commsim.training.parameters import parameters
-from commsim.training.well_known import model, models
 from commsim.training.work import model_flops
 
 if TYPE_CHECKING:

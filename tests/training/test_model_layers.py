@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.training.block import Block, stack
+from commsim.training.configs.well_known import model
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.compressed_attention import CompressedAttention
 from commsim.training.layers.delta_net import DeltaNet
@@ -19,7 +20,6 @@ from commsim.training.layers.mamba import Mamba
 from commsim.training.model import Model
 from commsim.training.operations import Shard
 from commsim.training.parameters import of_part
-from commsim.training.well_known import model
 from commsim.training.work import embedding, head, work
 
 if TYPE_CHECKING:

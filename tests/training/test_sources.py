@@ -10,9 +10,9 @@ import commsim as cs
 from commsim.hardware.shelf import names, sources
 from commsim.training.axes import Data, Tensor
 from commsim.training.compute import kernels
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
-from commsim.training.well_known import model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim.training.configs.well_known import model, models
 from commsim.training.layers.span import Span
 from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Operation, Shard, Work
 from commsim.training.parameters import parameters
-from commsim.training.well_known import model, models
 from commsim.training.work import embedding, head, model_flops, predictors, work
 
 if TYPE_CHECKING:

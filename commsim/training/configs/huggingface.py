@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
 from commsim.training.block import Block, stack
-from commsim.training.config_feed_forward import dense, dense_layers, experts
-from commsim.training.config_mixers import hybrid_mixer, mixers
-from commsim.training.config_text import Text, text_of
-from commsim.training.families import FAMILIES
+from commsim.training.configs.families import FAMILIES
+from commsim.training.configs.feed_forward import dense, dense_layers, experts
+from commsim.training.configs.mixers import hybrid_mixer, mixers
+from commsim.training.configs.text import Text, text_of
 from commsim.training.model import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commsim.training.config_keys import Config
+    from commsim.training.configs.keys import Config
     from commsim.training.layers.part import Part
 
 _DEPTH = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.errors import InputError
+from commsim.training.configs.rows import read_rows, row_model
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
-from commsim.training.model_rows import read_rows, row_model
 
 if TYPE_CHECKING:
     from pathlib import Path

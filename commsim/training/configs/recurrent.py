@@ -9,7 +9,7 @@ from commsim.training.layers.delta_net import DeltaNet
 from commsim.training.layers.mamba import Mamba
 
 if TYPE_CHECKING:
-    from commsim.training.config_text import Text
+    from commsim.training.configs.text import Text
     from commsim.training.layers.part import Mixer
 
 

@@ -8,7 +8,7 @@ from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
 
 if TYPE_CHECKING:
-    from commsim.training.config_text import Text
+    from commsim.training.configs.text import Text
 
 _COUNT = ("n_routed_experts", "num_local_experts", "num_experts")
 _TOP_K = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token")

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.errors import InputError
-from commsim.training.config_keys import LARGEST_FILE, Config
-from commsim.training.huggingface import describe
+from commsim.training.configs.huggingface import describe
+from commsim.training.configs.keys import LARGEST_FILE, Config
+from commsim.training.configs.well_known import model
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
 from commsim.training.layers.span import Span
 from commsim.training.parameters import parameters
-from commsim.training.well_known import model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from commsim.training.layers.span import Span
 from commsim.training.model import MOST, MOST_LAYERS, Model
 
 if TYPE_CHECKING:
-    from commsim.training.config_keys import Config
+    from commsim.training.configs.keys import Config
     from commsim.training.layers.part import Part
 
 _MULTIPLE_OF = 256

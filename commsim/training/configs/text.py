@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError
-from commsim.training.config_keys import Config
-from commsim.training.families import FAMILIES, NO_DECODERS, OTHER_MACHINES, PLAIN_ACTIVATIONS, Family
+from commsim.training.configs.families import FAMILIES, NO_DECODERS, OTHER_MACHINES, PLAIN_ACTIVATIONS, Family
+from commsim.training.configs.keys import Config
 from commsim.training.model import MOST_LAYERS
 
 if TYPE_CHECKING:

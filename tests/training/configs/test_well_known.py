@@ -10,8 +10,8 @@ import pytest
 from commsim.errors import InputError
 from commsim.reading import load_yaml, read
 from commsim.shipped import folder
+from commsim.training.configs.well_known import Entry, aliases, model, models
 from commsim.training.parameters import parameters
-from commsim.training.well_known import Entry, aliases, model, models
 
 if TYPE_CHECKING:
     from pathlib import Path

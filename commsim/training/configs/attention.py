@@ -10,7 +10,7 @@ from commsim.training.layers.indexer import Indexer
 from commsim.training.layers.latent_attention import LatentAttention
 
 if TYPE_CHECKING:
-    from commsim.training.config_text import Text
+    from commsim.training.configs.text import Text
     from commsim.training.layers.part import Mixer
     from commsim.training.layers.span import Span
 

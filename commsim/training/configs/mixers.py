@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.training.config_attention import attention, compressed, latent
-from commsim.training.config_recurrent import delta_net, kimi_linear, mamba
+from commsim.training.configs.attention import attention, compressed, latent
+from commsim.training.configs.recurrent import delta_net, kimi_linear, mamba
 from commsim.training.layers.span import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from commsim.training.config_text import Text
+    from commsim.training.configs.text import Text
     from commsim.training.layers.part import Mixer
 
 _FULL, _SLIDING, _CHUNKED, _LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"

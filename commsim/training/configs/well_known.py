@@ -13,9 +13,9 @@ from commsim.errors import InputError
 from commsim.reading import load_yaml, parse_yaml, read
 from commsim.shipped import folder
 from commsim.training.block import Block  # noqa: TC001 - as above
-from commsim.training.config_keys import read_config
-from commsim.training.huggingface import describe
-from commsim.training.llama_params import describe_llama, describes_llama
+from commsim.training.configs.huggingface import describe
+from commsim.training.configs.keys import read_config
+from commsim.training.configs.llama_params import describe_llama, describes_llama
 from commsim.training.model import MOST_LAYERS, Model
 
 _FILES = ("config.json", "params.json")

@@ -1,0 +1,1 @@
+"""Which file says what a model is, and how is it read?"""
