@@ -34,7 +34,7 @@ CAST_BYTES = 4.0
 """Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
 (NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
 _LAUNCH, _GRAPH = 2.5e-6, 1.3e-6
-"""Kernels back to back in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200), for accelerators without a figure."""
+"""Kernels back to back, in a stream and in a CUDA graph (te42kyfo/gpu-benches, H200): where no figure is given."""
 _LIKE = {"turing": "volta", "lovelace": "ada", "rubin-ultra": "rubin", "blackwell-ultra": "blackwell"}
 
 
