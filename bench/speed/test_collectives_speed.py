@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from commsim.hardware.topology import Topology
 
 
-def built_and_priced(name: str, op: Collective, layout: Layout, machine: Topology) -> Cost:
+def _built_and_priced(name: str, op: Collective, layout: Layout, machine: Topology) -> Cost:
     """Return the price of a schedule that is built anew: nothing of it is remembered."""
     schedule = ALGORITHMS[name].schedule(op, Group.of(layout, machine))
     return price([(schedule, layout)], machine)
@@ -33,7 +33,7 @@ def built_and_priced(name: str, op: Collective, layout: Layout, machine: Topolog
 def test_eight_rings_on_16384_gpus(benchmark: BenchmarkFixture) -> None:
     """Aim: 10 ms."""
     machine, layout = load("hgx-h100", nodes=2048).topology, Layout(((2048, 8),), ((8, 1),))
-    cost = benchmark(built_and_priced, "ring", ALL_REDUCE, layout, machine)
+    cost = benchmark(_built_and_priced, "ring", ALL_REDUCE, layout, machine)
     assert cost.load.sum() > 0
 
 
@@ -41,14 +41,14 @@ def test_eight_rings_on_16384_gpus(benchmark: BenchmarkFixture) -> None:
 def test_hierarchical_all_reduce_on_100000_gpus(benchmark: BenchmarkFixture, name: str) -> None:
     """Aim for `two_level`: 100 ms."""
     machine, layout = load("hgx-h100", nodes=12_500).topology, Layout.first(100_000)
-    cost = benchmark(built_and_priced, name, ALL_REDUCE, layout, machine)
+    cost = benchmark(_built_and_priced, name, ALL_REDUCE, layout, machine)
     assert cost.load.sum() > 0
 
 
 def test_all_to_all_of_1024_ranks(benchmark: BenchmarkFixture) -> None:
     """Aim: 10 ms."""
     machine, layout = load("hgx-h100", nodes=128).topology, Layout.first(1024)
-    cost = benchmark(built_and_priced, "direct", ALL_TO_ALL, layout, machine)
+    cost = benchmark(_built_and_priced, "direct", ALL_TO_ALL, layout, machine)
     assert cost.load.sum() > 0
 
 
