@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from commsim.units import show, show_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from commsim.collectives.layout import Layout
     from commsim.libraries.calibration import Case
     from commsim.libraries.library import Library, Timing
     from commsim.training.axes import Traffic
@@ -75,18 +77,28 @@ class Explanation(tuple[Said, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """What times compute and communication: kernels, a library, and the case (range end, what-if) that is asked."""
+    """What times compute and communication: kernels, a library, and the case (range end, what-if) that is asked.
+
+    It serves one setting, whose collectives it remembers.
+    """
 
     kernels: Kernels
     library: Library
     case: Case
 
+    @cached_property
+    def _known(self) -> dict[tuple[str, Layout, float], Timing]:
+        """Pieces and passes say much alike: each collective is timed once."""
+        return {}
+
     def timed(self, setting: Setting, traffic: Traffic, kind: str) -> Said:
         """Return the traffic with its time on the machine of the setting."""
         layout = setting.plan.layout(traffic.group)
-        sizes = np.array([traffic.size])
-        timing = self.library.time(traffic.op, sizes, layout, setting.system.topology, case=self.case)
-        return Said(traffic, timing, kind)
+        asked = traffic.op.name, layout, traffic.size
+        if asked not in self._known:
+            sizes, topology = np.array([traffic.size]), setting.system.topology
+            self._known[asked] = self.library.time(traffic.op, sizes, layout, topology, case=self.case)
+        return Said(traffic, self._known[asked], kind)
 
     def said(self, setting: Setting, piece: Piece) -> tuple[Said, ...]:
         """Return everything that a piece says along all axes of the plan, with its time."""
