@@ -8,12 +8,12 @@ import pytest
 
 from commsim.hardware.catalogue import load
 from commsim.training.axes import Data, Expert, Pipeline, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.layouts import layout
 from commsim.training.pipeline.program import _compiled
 from commsim.training.plan import Plan
 from commsim.training.setting import Setting
-from commsim.training.configs.well_known import model
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
