@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.collectives.kinds import ALL_GATHER, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER, SEND_RECV
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CLOSE = 1e-9
+FEWER = settings(max_examples=settings().max_examples // 2)
+"""For laws that price the whole table several times over."""
 
 
 def same(one: Cost, other: Cost) -> bool:
@@ -48,6 +50,7 @@ def bandwidth(cost: Cost) -> Floats:
 # Never below the bandwidth bound.
 
 
+@FEWER
 @given(groups())
 def test_no_price_is_below_what_a_cut_lets_through(drawn: tuple[Topology, Layout]) -> None:
     topology, layout = drawn
@@ -110,6 +113,7 @@ def through(topology: Topology, inside: set[str], span: int) -> tuple[float, flo
     return total[0], total[1]
 
 
+@FEWER
 @given(groups())
 def test_what_is_done_at_once_never_costs_more(drawn: tuple[Topology, Layout]) -> None:
     topology, layout = drawn
@@ -124,6 +128,7 @@ def test_what_is_done_at_once_never_costs_more(drawn: tuple[Topology, Layout]) -
 # Counts, not seconds: linear in the size; nothing gets slower from a faster link.
 
 
+@FEWER
 @given(groups(), st.floats(1e-3, 1e3))
 def test_load_is_linear_in_the_size_and_hops_do_not_depend_on_it(drawn: tuple[Topology, Layout], factor: float) -> None:
     topology, layout = drawn
@@ -134,6 +139,7 @@ def test_load_is_linear_in_the_size_and_hops_do_not_depend_on_it(drawn: tuple[To
         assert np.allclose(more.hops, once.hops, rtol=CLOSE)
 
 
+@FEWER
 @given(groups(), st.floats(1, 10), st.floats(0.1, 1), st.data())
 def test_a_faster_link_never_costs_more(
     drawn: tuple[Topology, Layout], wider: float, shorter: float, data: st.DataObject
@@ -161,6 +167,7 @@ def faster(topology: Topology, kind: str, wider: float, shorter: float) -> Topol
 # Symmetry: what the machine cannot tell apart costs the same.
 
 
+@FEWER
 @given(scattered(), st.data())
 def test_relabelling_by_an_automorphism_changes_nothing(drawn: tuple[Topology, Layout], data: st.DataObject) -> None:
     topology, layout = drawn
@@ -193,6 +200,7 @@ def test_an_exchange_does_not_see_the_order_of_the_ranks(drawn: tuple[Topology, 
 # The cell says what the whole graph says.
 
 
+@FEWER
 @given(groups())
 def test_cell_and_whole_graph_agree(drawn: tuple[Topology, Layout]) -> None:
     topology, layout = drawn
@@ -213,6 +221,7 @@ FLAT = {id(topology): topology.flat() for topology in SMALL.values()}
 # Groups that act at once.
 
 
+@FEWER
 @given(placed())
 def test_folding_changes_no_price(drawn: tuple[Topology, Layout]) -> None:
     topology, layout = drawn
@@ -243,6 +252,7 @@ def test_groups_on_one_link_cost_as_many_times_as_they_are() -> None:
             assert once.load[:, fibre].sum() > 0
 
 
+@FEWER
 @given(placed())
 def test_schedules_that_act_together_load_as_one(drawn: tuple[Topology, Layout]) -> None:
     topology, layout = drawn
