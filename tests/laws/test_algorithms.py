@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.collectives.kinds import ALL_GATHER, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER, SEND_RECV
+from commsim.collectives.algorithms import ALGORITHMS, Group
+from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER, SEND_RECV
 from commsim.collectives.layout import Layout
 from commsim.collectives.price import price, priced
 from commsim.collectives.schedule import everyone, rounds
 from commsim.collectives.stages import stages
+from commsim.hardware.catalogue import load
 from tests.laws.drawn import cases, groups, placed, scattered
 from tests.machines import SMALL, pods, sockets
 
@@ -216,6 +219,29 @@ def test_cell_and_whole_graph_agree(drawn: tuple[Topology, Layout]) -> None:
 
 
 FLAT = {id(topology): topology.flat() for topology in SMALL.values()}
+
+
+@pytest.mark.parametrize(
+    ("system", "nodes", "names"),
+    [
+        ("hgx-h100", 3, ("ring", "direct", "tree", "two_level", "nvls_tree", "sharp")),
+        ("dgx-1v", 2, ("ring", "direct", "two_level")),
+        ("gb200-nvl72", 20, ("ring", "tree")),  # two racks, the second one hardly filled
+        ("rubin-ultra-nvl288", 40, ("ring", "halving_doubling")),  # two racks that are wired to each other
+    ],
+)
+def test_machines_of_the_catalogue_agree_with_their_whole_graph(
+    system: str, nodes: int, names: tuple[str, ...]
+) -> None:
+    machine = load(system, nodes=nodes).topology
+    flat, layout = machine.flat(), Layout.first(machine.size)
+    group = Group.of(layout, machine)
+    for name in names:
+        schedule = ALGORITHMS[name].schedule(ALL_REDUCE, group)
+        cell, graph = (price([(schedule, layout)], one) for one in (machine, flat))
+        kinds = [graph.kinds.index(link) for link in cell.kinds]
+        assert np.allclose(cell.load, graph.load[:, kinds], rtol=CLOSE), name
+        assert np.allclose(cell.hops, graph.hops[:, kinds], rtol=CLOSE), name
 
 
 # Groups that act at once.
