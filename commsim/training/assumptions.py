@@ -47,6 +47,8 @@ def _of_plan(setting: Setting) -> Iterator[str]:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"
     yield from _straddling(setting)
+    if setting.model.experts:
+        yield f"experts are dealt out over {plan.expert} ranks, and each is split over {plan.expert_tensor}"
     if plan.expert > 1:
         yield f"the most loaded expert rank gets {recipe.imbalance:g} times the mean of tokens"
     if plan.pipeline > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
+from commsim.training.compute import kernel_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,7 @@ def _batches(setting: Setting) -> Iterator[InputError]:
 
 def _options(setting: Setting) -> Iterator[InputError]:
     plan, recipe, chip = setting.plan, setting.recipe, setting.system.accelerator
+    kernel_figures(chip).kernel(setting.kernel)  # says itself which kernels there are
     if recipe.schedule == "forward":
         yield InputError("schedule", recipe.schedule, "a schedule with backward passes belongs in a training step")
     for number_format in (recipe.matmul_format, recipe.other_format):

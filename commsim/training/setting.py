@@ -57,6 +57,11 @@ class Setting:
         """The pipeline's schedule: the recipe's, else 1F1B, interleaved with virtual stages."""
         return self.recipe.schedule or ("interleaved" if self.plan.virtual > 1 else "1f1b")
 
+    @property
+    def kernel(self) -> str | None:
+        """The generation of the attention kernel; None for the newest one, and where attention is not fused."""
+        return None if self.recipe.attention == UNFUSED else self.recipe.attention
+
     @cached_property
     def shard(self) -> Shard:
         """What one rank is given of a micro-batch."""

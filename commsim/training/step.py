@@ -32,7 +32,8 @@ class Step:
     """One optimizer step, s, and its parts: those of the stage that has most to do. Together they are the step.
 
     `bubble` is the time in which that stage waits for others, `exposed` what each axis adds. `said` is everything that
-    was said, `chunks` and `program` which layers ran where and in which order.
+    was said, `chunks` and `program` which layers ran where and in which order (a lone stage repeats the program of one
+    micro-batch).
     """
 
     seconds: float
@@ -53,7 +54,9 @@ def step(setting: Setting, machine: Machine) -> Step:
     message, delays = links(setting, machine)
     rest = once(setting, machine, said, run)
     alone = _ends(program_of(setting, communication="asynchronous"), run, 0.0)
-    early, late = ((ends + rest.after).max() for ends in (alone, _ends(program, run, per_link(program, delays))))
+    apart = _ends(program, run, per_link(program, delays))
+    times = setting.microbatches // program.shape.microbatches
+    early, late = ((ends * times + rest.after).max() for ends in (alone, apart))
     busy = chunks.of_stages(run.seconds.sum(axis=0)) * setting.microbatches + rest.after
     most = int(np.argmax(busy))
     exposed = dict(zip(AXES, (chunks.of_stages(run.exposed.sum(axis=1))[:, most] * setting.microbatches).tolist()))
@@ -75,13 +78,15 @@ def program_of(setting: Setting, communication: str = "") -> Program:
     """Return the pipeline's program: its schedule, and how its stages communicate.
 
     Without overlap a message occupies both stages in 1F1B, and its sender in other schedules. 1F1B does not overlap
-    unless the recipe says so, the others do (Megatron-LM's choices).
+    unless the recipe says so, the others do (Megatron-LM's choices). A lone stage takes one micro-batch after the
+    other, so its program has one.
     """
     plan, one_by_one = setting.plan, setting.schedule == "1f1b"
     asked = setting.recipe.overlap_pipeline
     waiting = "rendezvous" if one_by_one else "blocking"
     how = communication or (waiting if (one_by_one if asked is None else not asked) else "asynchronous")
-    return compiled(setting.schedule, plan.pipeline, setting.microbatches, plan.virtual, communication=how)
+    microbatches = 1 if one_by_one and plan.pipeline == 1 else setting.microbatches
+    return compiled(setting.schedule, plan.pipeline, microbatches, plan.virtual, communication=how)
 
 
 def _ends(program: Program, run: Stages, delays: Floats | float) -> Floats:

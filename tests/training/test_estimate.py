@@ -113,6 +113,12 @@ def test_it_says_what_it_takes_for_granted(axes: tuple[Any, ...], options: dict[
     assert any(one.startswith(sentence) for one in said), said
 
 
+def test_plans_of_experts_say_what_they_left_open() -> None:
+    """Megatron splits experts over tensor ranks unless told otherwise; a plan without an expert axis does not."""
+    found = estimated("mixtral-8x7b", Tensor(2), Data(4)).assumptions
+    assert "experts are dealt out over 1 ranks, and each is split over 1" in found
+
+
 def test_without_experts_nothing_is_said_of_them() -> None:
     assert not any("expert" in one for one in estimated(LLAMA, Data(8)).assumptions)
     skewed = estimated("mixtral-8x7b", Expert(4), Data(8), imbalance=1.25).assumptions

@@ -89,6 +89,12 @@ MISTAKES: dict[str, Mistake] = {
         {"overlap_tensor": True},
         "overlap-tensor: True; sequence parallelism belongs beside it",
     ),
+    "a kernel of another generation": (
+        DENSE,
+        (Data(8),),
+        {"attention": "flash9"},
+        "attention: 'flash9'; this architecture has no such kernel",
+    ),
     "too few micro-batches to interleave": (
         DENSE,
         (Data(16), Pipeline(8, virtual=4)),
@@ -118,6 +124,11 @@ def test_a_plan_of_another_size_than_the_machine() -> None:
 def test_a_format_that_the_accelerator_lacks() -> None:
     with pytest.raises(InputError, match=r"precision: 'fp8'; NVIDIA A100 .* multiplies matrices in .*bf16"):
         setting(DENSE, Data(8), on="hgx-a100", precision="fp8")
+
+
+def test_an_accelerator_that_does_not_train() -> None:
+    with pytest.raises(InputError, match=r"lpu3: architecture: 'groq'; no kernels are described for it"):
+        setting(DENSE, Data(8), on="groq3-lpx")
 
 
 def test_the_gravest_comes_first() -> None:

@@ -55,6 +55,16 @@ def test_one_gpu_computes_and_updates() -> None:
     assert slow.seconds == found.compute + slow.optimizer > found.compute
 
 
+def test_a_lone_stage_repeats_one_micro_batch() -> None:
+    """Its program has one micro-batch; what it takes is what all of them take one after the other."""
+    asked = setting(LLAMA, Data(2), global_batch=16)
+    assert program_of(asked).shape.microbatches == 1
+    assert (
+        timed(LLAMA, Data(2), global_batch=16).seconds
+        == timed(LLAMA, Data(2), global_batch=16, schedule="gpipe").seconds
+    )
+
+
 @pytest.mark.parametrize(
     ("data", "bytes_each"),
     [(Data(8, zero=0), 4 + 34), (Data(8, zero=1), 4 + 34 / 8), (Data(8, zero=2), (4 + 34) / 8)],
