@@ -53,10 +53,8 @@ def step(setting: Setting, machine: Machine) -> Step:
     run = stages(chunks, [passes(machine, piece, spoken) for piece, spoken in zip(chunks.pieces, said)])
     message, delays = links(setting, machine)
     rest = once(setting, machine, said, run)
-    alone = _ends(program_of(setting, communication="asynchronous"), run, 0.0)
-    apart = _ends(program, run, per_link(program, delays))
     times = setting.microbatches // program.shape.microbatches
-    early, late = ((ends * times + rest.after).max() for ends in (alone, apart))
+    early, late = (_ends(setting, run, delays) * times + rest.after).max(axis=1)
     busy = chunks.of_stages(run.seconds.sum(axis=0)) * setting.microbatches + rest.after
     most = int(np.argmax(busy))
     exposed = dict(zip(AXES, (chunks.of_stages(run.exposed.sum(axis=1))[:, most] * setting.microbatches).tolist()))
@@ -89,11 +87,19 @@ def program_of(setting: Setting, communication: str = "") -> Program:
     return compiled(setting.schedule, plan.pipeline, microbatches, plan.virtual, communication=how)
 
 
-def _ends(program: Program, run: Stages, delays: Floats | float) -> Floats:
-    """When each stage ends its last operation, [stage] in s."""
+def _ends(setting: Setting, run: Stages, delays: Floats) -> Floats:
+    """When each stage ends its last operation [2, stage], s: if messages took no time, and as they are."""
+    program, free = program_of(setting), program_of(setting, communication="asynchronous")
+    if program is free:
+        return _solved(program, run, np.stack([np.zeros_like(delays), delays], axis=-1)).T
+    return np.stack([_solved(free, run, np.zeros_like(delays)), _solved(program, run, delays)])
+
+
+def _solved(program: Program, run: Stages, delays: Floats) -> Floats:
+    """When each stage ends its last operation [stage, ...batch], s, with delays of links [stage, ...batch]."""
     forward, backward = run.seconds
     split = program.dims[0] > len(run.seconds)
     kinds = (forward, backward - run.weights, run.weights) if split else (forward, backward)
-    ends = solve(program, per_chunk(*kinds), delays).max(axis=(0, 2))
-    found: Floats = ends.reshape(-1, program.shape.stages).max(axis=0)
+    ends = solve(program, per_chunk(*kinds), per_link(program, delays)).max(axis=(0, 2))
+    found: Floats = ends.reshape(-1, program.shape.stages, *ends.shape[1:]).max(axis=0)
     return found
