@@ -76,13 +76,13 @@ def _batches(setting: Setting) -> Iterator[InputError]:
 
 def _options(setting: Setting) -> Iterator[InputError]:
     plan, recipe, chip = setting.plan, setting.recipe, setting.system.accelerator
-    kernel_figures(chip).kernel(setting.kernel)  # says itself which kernels there are
     if recipe.schedule == "forward":
         yield InputError("schedule", recipe.schedule, "a schedule with backward passes belongs in a training step")
     for number_format in (recipe.matmul_format, recipe.other_format):
         if number_format not in chip.peak:
             expected = f"{chip.title} multiplies matrices in {', '.join(chip.peak)}"
             yield InputError("precision", recipe.precision, expected)
+    kernel_figures(chip).kernel(setting.kernel)  # says itself which kernels there are
     if recipe.overlap_tensor and plan.tensor > 1 and not plan.sequence:
         yield InputError(
             "overlap-tensor",

@@ -89,4 +89,4 @@ class Recipe:
         return PRECISIONS[self.precision][1]
 
 
-_MOST, _WIDEST = 10**12, 8
+_MOST, _WIDEST = 10**9, 8

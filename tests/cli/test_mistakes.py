@@ -56,7 +56,7 @@ MISTAKES = {
     f"{PLAN} --schedule gpip": "did you mean 'gpipe'?",
     f"{PLAN} --schedule forward": "backward",
     f"{PLAN} --attention flash9": "did you mean 'flash",
-    f"{PLAN} --global-batch 1000000000000": "chunks x micro-batches",
+    f"{PLAN} --global-batch 1000000000000": "a whole number from 1 to 1e+09",
     # models
     "estimate llama3.1-40b hgx-h100 --plan data=8 --global-batch 8": "did you mean 'llama3.1-405b'?",
     "estimate {folder} hgx-h100 --plan data=8 --global-batch 8": "config.json",

@@ -127,7 +127,7 @@ def test_a_format_that_the_accelerator_lacks() -> None:
 
 
 def test_an_accelerator_that_does_not_train() -> None:
-    with pytest.raises(InputError, match=r"lpu3: architecture: 'groq'; no kernels are described for it"):
+    with pytest.raises(InputError, match=r"precision: 'bf16'; NVIDIA Groq 3 LPU .* multiplies matrices in fp8"):
         setting(DENSE, Data(8), on="groq3-lpx")
 
 
