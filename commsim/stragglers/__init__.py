@@ -1,0 +1,1 @@
+"""What do slow ranks, slow links and jitter do to a step?"""
