@@ -77,7 +77,7 @@ def _need_share(name: str, given: float | None) -> None:
         raise InputError(f"calibration: {name}", float(given), "a share above 0 and up to 1 belongs here")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     """A library on a class of machine: its protocols, and its use of links by patterns of their kind.
 

@@ -6,6 +6,7 @@ A first model: NCCL's algorithms priced on the graph, each with each of its prot
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,22 +123,27 @@ class Nccl:
 
     def _candidate(self, way: Way, protocol: str, asked: tuple[Cost, int], sizes: Floats, case: Case) -> Candidate:
         cost, inner = asked
-        wire = self._wire(protocol, cost.kinds, case, reducing=inner if way.in_network else 0)
+        wire = _wire(self.fitted, protocol, cost.kinds, case, inner if way.in_network else 0)
         return Candidate(way.name, protocol, cost, *seconds(cost, sizes, wire))
 
-    def _wire(self, name: str, kinds: tuple[Link, ...], case: Case, *, reducing: int) -> Wire:
-        bandwidth, latency = rates(kinds, case)
-        uses = [self.fitted.use(link.kind) for link in kinds]
-        corner = case.corner
-        reached = [use.reducing(reducing, corner) if reducing else at(use.efficiency, corner) for use in uses]
-        protocol = self.fitted.in_network if reducing and self.fitted.in_network else self.fitted.protocols[name]
-        return Wire(
-            bandwidth=bandwidth * np.array(reached) * protocol.payload,
-            latency=latency,
-            launch=protocol.base,
-            message=(protocol.inside, protocol.network),
-            chunk=protocol.chunk,
-        )
+
+@lru_cache(maxsize=4096)
+def _wire(fitted: Calibration, protocol_name: str, kinds: tuple[Link, ...], case: Case, reducing: int) -> Wire:
+    """What turns prices into seconds; `reducing` is how many ranks the switches reduce for, 0 when they do not.
+
+    Remembered: an estimate asks for few of them, many times.
+    """
+    bandwidth, latency = rates(kinds, case)
+    uses, corner = [fitted.use(link.kind) for link in kinds], case.corner
+    reached = [use.reducing(reducing, corner) if reducing else at(use.efficiency, corner) for use in uses]
+    protocol = fitted.in_network if reducing and fitted.in_network else fitted.protocols[protocol_name]
+    return Wire(
+        bandwidth=bandwidth * np.array(reached) * protocol.payload,
+        latency=latency,
+        launch=protocol.base,
+        message=(protocol.inside, protocol.network),
+        chunk=protocol.chunk,
+    )
 
 
 def _known(what: str, given: str | None, names: Iterable[str]) -> str | None:
