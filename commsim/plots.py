@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commsim.libraries.library import Floats, Timing
     from commsim.libraries.sweep import Sweep
     from commsim.training.estimate import Estimate
+    from commsim.validation.training import Validation
 
 SUFFIXES = (".png", ".svg", ".pdf")
 INK, PALE = "#222222", "#777777"
@@ -39,6 +40,7 @@ COLOURS = {
     "optimizer": "#F0E442",
     "activations": _ORANGE,
 }
+MARKERS = "o^s"
 DASHES = {"Simple": "-", "LL128": "--", "LL": ":"}
 FEWEST = 2
 """Sizes that make a line."""
@@ -97,6 +99,25 @@ def breakdown(estimate: Estimate) -> Figure:
     title = f"{setting.model.name} on {setting.system.gpus:,} GPUs of {setting.system.name}"
     upper.set_title(f"{title}: {show(estimate.step_time, 's', 3)}, MFU {estimate.mfu:.1%}", loc="left", weight="bold")
     _sign(figure, ",".join(f"{axis.name}={axis.size}" for axis in setting.plan.axes))
+    return figure
+
+
+def agreement(validation: Validation) -> Figure:
+    """Return predicted against measured step times, a colour for each GPU; InputError when nothing was compared."""
+    if not validation.cases:
+        raise InputError("plot", "no results", "at least one that was compared belongs here")
+    figure, axes = _canvas(7.0, 6.0)
+    for number, (gpu, cases) in enumerate(validation.cases_by("GPU").items()):
+        measured, predicted = ([getattr(case, name) for case in cases] for name in ("measured", "predicted"))
+        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number // len(PALETTE) % len(MARKERS)]
+        axes.scatter(measured, predicted, s=14, alpha=0.7, lw=0, color=colour, marker=marker, label=gpu)
+    ends = np.array(axes.get_xlim()).clip(min=min(case.measured for case in validation.cases) / 2)
+    axes.plot(ends, ends, color=INK, lw=1, label="as measured")
+    axes.fill_between(ends, ends / 1.2, ends * 1.2, color=INK, alpha=0.08, lw=0, label="20 % off")
+    axes.set(xscale="log", yscale="log", xlabel="step time published, s", ylabel="step time estimated, s")
+    axes.set_title(f"{len(validation.cases):,} published training results", loc="left", weight="bold")
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    _sign(figure, "to the right what its source published, upwards what is")
     return figure
 
 

@@ -1,0 +1,128 @@
+"""How near does what commsim predicts come to what others measured?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from commsim.cli.options import Json, Plot
+from commsim.cli.output import counted, display, document, points, table
+from commsim.errors import InputError
+from commsim.shipped import folder
+from commsim.tables import Record
+from commsim.training.configs.rows import read_rows
+from commsim.validation.agreement import Agreement
+from commsim.validation.published import read_published
+from commsim.validation.training import VIEWS, Case, Validation
+from commsim.validation.training import validate as validated
+
+MOST_LISTED = 12
+"""Assumptions that people are shown: the most frequent; JSON has them all."""
+
+
+def validate(
+    what: Annotated[Literal["training"], typer.Argument(metavar="WHAT", help="What is predicted: training.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="CSV of published results (those that commsim ships).")
+    ] = None,
+    models: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of their models' architectures.")] = None,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Hold predictions against what others published."""
+    del what
+    if (file is None) != (models is None):
+        raise InputError(
+            "validate", str(file or models), "FILE and --models belong together"
+        )
+    shipped = folder("bench") / "published"
+    results = read_published(file or shipped / "training.csv")
+    found = validated(results, read_rows(models or shipped / "models.csv"))
+    if plot:
+        from commsim.plots import agreement, save
+
+        save(agreement(found), plot)
+    if as_json:
+        return document(_document(found))
+    return display(*_heading(found), *_views(found), *_remarks(found))
+
+
+def _document(found: Validation) -> Record:
+    return {
+        "cases": [_record(case) for case in found.cases],
+        "skipped": [asdict(one) for one in found.skipped],
+        "summary": {
+            "headline": _summed(found.headline),
+            "core": _summed(found.cases),
+            "sweeps": {"count": len(found.sweeps), "median_rank_correlation": found.order},
+            "by": {view: {name: asdict(one) for name, one in found.by(view).items()} for view in VIEWS},
+            "skipped": len(found.skipped),
+        },
+    }
+
+
+def _record(case: Case) -> Record:
+    return {
+        "row_id": case.result.row_id,
+        "measured_s": case.measured,
+        "predicted_s": case.predicted,
+        "error": case.error,
+        "assumptions": list(case.assumptions),
+    }
+
+
+def _summed(cases: tuple[Case, ...]) -> Record | None:
+    return asdict(Agreement.of(case.error for case in cases)) if cases else None
+
+
+def _heading(found: Validation) -> list[RenderableType]:
+    """The figures that count, the headline first; where nothing else was compared, it alone."""
+    listed = table("step times, estimated against published", ">results", ">median |error|", ">90th", ">bias")
+    named = {"headline": found.headline, "all": found.cases}
+    for name, cases in named.items():
+        if cases and (name == "headline" or len(cases) > len(found.headline)):
+            listed.add_row(f"[bold]{name}[/]", *_cells(Agreement.of(case.error for case in cases)))
+    if found.order is None:
+        return [listed]
+    sweeps = f"order within {counted(len(found.sweeps), 'sweep')}: rank correlation {found.order:.3f} (median)"
+    return [listed, "", sweeps]
+
+
+def _views(found: Validation) -> Iterable[RenderableType]:
+    """A table for each view, the most numerous first."""
+    for view in VIEWS:
+        yield ""
+        yield _view(view, found.by(view))
+
+
+def _view(view: str, rows: dict[str, Agreement]) -> Table:
+    listed = table(f"by {view}", ">results", ">median", ">90th", ">bias")
+    for name, one in sorted(rows.items(), key=lambda row: -row[1].count):
+        listed.add_row(escape(name), *_cells(one))
+    return listed
+
+
+def _cells(one: Agreement) -> list[str]:
+    return [f"{one.count:,}", f"{one.median_error:.1%}", f"{one.p90_error:.1%}", f"{one.bias:+.1%}"]
+
+
+def _remarks(found: Validation) -> list[RenderableType]:
+    """Why results were left out, and what was assumed where sources do not say."""
+    reasons = Counter(one.reason for one in found.skipped)
+    assumed = Counter(sentence for case in found.cases for sentence in case.assumptions)
+    return [
+        *points("not compared", _numbered(reasons)),
+        *points("assumed where a source does not say (the most frequent)", _numbered(assumed)),
+    ]
+
+
+def _numbered(sentences: Counter[str]) -> list[str]:
+    return [f"{count:,}: {sentence}" for sentence, count in sentences.most_common(MOST_LISTED)]

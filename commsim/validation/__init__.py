@@ -1,0 +1,1 @@
+"""Does what commsim predicts agree with what others measured? One file a noun."""

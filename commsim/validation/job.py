@@ -1,0 +1,167 @@
+"""Which model, plan and recipe did a published result run?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from commsim.errors import InputError
+from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
+from commsim.training.configs.rows import row_model
+from commsim.training.estimate import Estimate, estimate
+from commsim.training.plan import Plan
+from commsim.training.setting import UNFUSED
+from commsim.validation.machine import machine
+from commsim.validation.trainers import Trainer, trainer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from commsim.training.model import Model
+    from commsim.validation.published import Published
+
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+_KERNELS = {"torch": UNFUSED, "fused": UNFUSED}
+"""Kernels that write the scores to memory, fused softmax or not."""
+_SHOWN = {None: "the newest", True: "yes", False: "no"}
+_OPERATIONS = "layernorm+activation"
+"""What selective recomputation repeats when a source names no modules and its trainer chooses operations."""
+_HARDER = ("none", "selective", "full")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A result's estimate, and what was assumed because its source does not say it."""
+
+    estimate: Estimate
+    assumptions: tuple[str, ...]
+
+
+def job(result: Published, models: Mapping[str, Mapping[str, str]]) -> Job:
+    """Return the estimate of a result. InputError when its plan, model or machine cannot be estimated.
+
+    The measured time, the source and the name of the row are never read.
+    """
+    if result.model_id not in models:
+        raise InputError("model_id", result.model_id, "no such model in the table of models", among=models)
+    trainer = trainer_of(result.trainer, result.framework, result.year)
+    if trainer is None:
+        raise InputError("trainer", result.trainer or result.framework, "a known trainer belongs here")
+    filled = _Filled(result, trainer)
+    model = _model(result, models[result.model_id])
+    system, assumed = machine(result)
+    plan, recipe = filled.plan(), filled.recipe(model, system.accelerator.architecture)
+    found = estimate(model, plan, system, **recipe)
+    if not result.recompute_mode and trainer.rematerialises:
+        found = filled.fitting(found, recipe)
+    return Job(found, (*assumed, *dict.fromkeys(filled.assumed), *_unmodelled(result)))
+
+
+def _unmodelled(result: Published) -> Iterator[str]:
+    """Yield what the source does say and an estimate cannot tell apart."""
+    if result.packed:
+        yield "samples are packed, but attention is counted over whole sequences"
+    if result.moe_dispatcher:
+        yield f"{result.moe_dispatcher} is taken for the library's all-to-all"
+    if result.cuda_graph == "partial":
+        yield "all kernels are launched from graphs, not some"
+    if (result.ep or 1) > 1 and not result.moe_balance:
+        yield "tokens are spread evenly over the experts"
+
+
+def _model(result: Published, row: Mapping[str, str]) -> Model:
+    model = row_model(row, result.model_overrides)
+    if not result.parallel_block:
+        return model
+    return replace(model, blocks=tuple(replace(block, parallel=True) for block in model.blocks))
+
+
+def _bytes_of(number_format: str) -> float:
+    if number_format not in _BYTES:
+        raise InputError("gradient_format", number_format, "no such format", among=_BYTES)
+    return _BYTES[number_format]
+
+
+class _Filled:
+    """A result whose blanks its trainer fills; `assumed` collects what was filled in."""
+
+    def __init__(self, result: Published, trainer: Trainer) -> None:
+        self.result, self.trainer = result, trainer
+        self.assumed: list[str] = []
+
+    def _or(self, column: str, default: Any) -> Any:  # noqa: ANN401 - whatever the column holds
+        """Return what the column says, else the trainer's default, which is an assumption."""
+        said = getattr(self.result, column)
+        if said not in (None, ""):
+            return said
+        shown = _SHOWN.get(default, default) if default is None or isinstance(default, bool) else default
+        self.assumed.append(f"{column} is not stated: {shown}, as {self.trainer.name}")
+        return default
+
+    def plan(self) -> Plan:
+        """Return the plan in Megatron's order, the data axis inside the pipeline."""
+        return Plan.ordered(*self._axes())
+
+    def _axes(self) -> list[Axis]:
+        said, trainer = self.result, self.trainer
+        sequence = said.tp > 1 and self._or("sp", trainer.sequence)
+        axes: list[Axis] = [Tensor(said.tp, sequence=sequence), Context(said.cp or 1, by=trainer.context)]
+        if (said.ep or 1) * (said.etp or 1) > 1:
+            axes.append(Expert(said.ep or 1, tensor=said.etp or 1))
+        return [*axes, self._data(), Pipeline(said.pp, virtual=(said.vpp or 1) if said.pp > 1 else 1)]
+
+    def _data(self) -> Data:
+        """The data axis; `shard_ranks` counts context ranks as well where data ranks alone cannot be meant."""
+        said, zero = self.result, self._or("zero_stage", self.trainer.zero)
+        shard = said.shard_ranks
+        if shard == 1:
+            return Data(said.dp, zero=0)
+        if shard and said.dp % shard and shard % (said.cp or 1) == 0:
+            shard //= said.cp or 1
+        return Data(said.dp, zero=zero, shard=shard if zero and shard and said.dp % shard == 0 else None)
+
+    def recipe(self, model: Model, architecture: str) -> dict[str, Any]:
+        """Return the keywords of the recipe."""
+        said, trainer = self.result, self.trainer
+        precision = self._or("number_format", "bf16")
+        kernel = self._or("attention_kernel", trainer.attention.get(architecture))
+        return {
+            "global_batch": said.global_batch,
+            "micro_batch": said.micro_batch,
+            "sequence": said.seq_len,
+            "precision": precision,
+            **self._recompute(model),
+            "overlap_tensor": said.tp > 1 and bool(self._or("overlap_tensor", trainer.overlap_tensor)),
+            "overlap_data": self._or("overlap_data", trainer.overlap_data),
+            "overlap_pipeline": said.overlap_pipeline,
+            "overlap_expert": bool(said.overlap_expert),
+            "attention": _KERNELS.get(kernel, kernel),
+            "cuda_graphs": said.cuda_graph in {"full", "partial"},
+            "gradient_bytes": _bytes_of(self._or("gradient_format", trainer.gradients)),
+            "weight_bytes": 1.0 if trainer.gathers_fp8 and precision == "fp8" else 2.0,
+        }
+
+    def _recompute(self, model: Model) -> dict[str, Any]:
+        """What is computed again: modules by Megatron's names, or every n-th layer whole."""
+        said = self.result
+        mode = self._or("recompute_mode", self.trainer.recompute)
+        if said.recompute_every and mode != "none":
+            return {"recompute": "full", "recompute_layers": -(-len(model.layers) // (said.pp * said.recompute_every))}
+        if mode != "selective":
+            return {"recompute": mode}
+        if said.recompute_modules:
+            names = {"norm": "layernorm", "act": "moe_act" if model.experts else "activation"}
+            return {"recompute": "+".join(names.get(one, one) for one in said.recompute_modules.split(","))}
+        return {"recompute": _OPERATIONS if self.trainer.zero > 1 else mode}
+
+    def fitting(self, found: Estimate, recipe: dict[str, Any]) -> Estimate:
+        """Return the estimate with the least recomputation that fits: the run did fit, whatever it does not say."""
+        setting = found.setting
+        for mode in _HARDER:
+            if found.memory.fits:
+                break
+            again = estimate(setting.model, setting.plan, setting.system, **{**recipe, "recompute": mode})
+            if again.memory.total < found.memory.total:
+                self.assumed.append(f"recompute: {mode}, for otherwise it would not fit")
+                found = again
+        return found

@@ -1,0 +1,62 @@
+"""Which machine was a result measured on?"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from commsim.hardware.catalogue import load
+
+if TYPE_CHECKING:
+    from commsim.hardware.system import System
+    from commsim.validation.published import Published
+
+_ALIKE = {"omni-path": "infiniband"}
+"""Networks that the catalogue lacks, and those that stand in for them at the same rate."""
+
+
+def machine(result: Published) -> tuple[System, list[str]]:
+    """Return the machine of a result, and what is assumed of it. InputError when there is no such machine."""
+    changes: dict[str, Any] = {"gpus": result.n_gpus}
+    assumed = []
+    if result.accelerator:
+        changes["accelerator"] = result.accelerator
+    if result.gpus_per_node and result.n_gpus >= result.gpus_per_node:
+        changes["gpus_per_node"] = result.gpus_per_node
+    network = _network(result)
+    if result.fabric in _ALIKE:
+        assumed.append(f"{result.fabric} is taken for {_ALIKE[result.fabric]} of the same rate")
+    domain = _domain(result)
+    if domain:
+        changes["gpus_per_domain"] = domain
+        assumed.append(f"{domain} GPUs of each scale-up domain are used: the most whose nodes divide the job")
+    return _loaded(result.system, tuple(sorted((changes | network).items()))), assumed
+
+
+@lru_cache(maxsize=512)
+def _loaded(name: str, changes: tuple[tuple[str, Any], ...]) -> System:
+    return load(name, **dict(changes))
+
+
+def _network(result: Published) -> dict[str, Any]:
+    """The network between nodes as it is stated; the machine's own where it is not."""
+    rate, nics = result.fabric_gbit_per_s_per_node, result.nics_per_node
+    found: dict[str, Any] = {"fabric": _ALIKE.get(result.fabric, result.fabric)} if result.fabric else {}
+    if rate:
+        nics = nics or result.gpus_per_node or 8
+        found["nic"] = rate / nics * 1e9 / 8
+    if nics:
+        found["nics_per_node"] = nics
+    return found
+
+
+def _domain(result: Published) -> int | None:
+    """GPUs used of each scale-up domain, where a job spans several of many nodes.
+
+    Schedulers are asked for equal segments, the largest that divide the job: 16 trays of an NVL72 for 64.
+    """
+    domain, per_node = result.scale_up_ranks, result.gpus_per_node
+    if not domain or not per_node or domain <= per_node or result.n_gpus <= domain:
+        return None
+    nodes = result.n_gpus // per_node
+    return next(size for size in range(domain // per_node, 0, -1) if nodes % size == 0) * per_node

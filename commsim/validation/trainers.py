@@ -1,0 +1,94 @@
+"""What does a trainer do where nobody said what it did?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from commsim.training.setting import UNFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEWEST = 9999
+"""The year of a result that does not tell it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """A trainer as it was from some year on: its defaults.
+
+    `attention` names the kernel by architecture (the newest of an architecture that is not named), `gathers_fp8`
+    whether weights travel in fp8 when matmuls are fp8, `context` how keys and values travel. One that `rematerialises`
+    computes as much again as memory demands.
+    """
+
+    name: str
+    since: int = 0
+    sequence: bool = True
+    zero: int = 1
+    recompute: str = "none"
+    rematerialises: bool = False
+    gradients: str = "fp32"
+    gathers_fp8: bool = False
+    overlap_data: bool = True
+    overlap_tensor: bool = False
+    context: Literal["ring", "all_gather"] = "ring"
+    attention: Mapping[str, str] = field(default_factory=dict)
+
+
+_UNFUSED = dict.fromkeys(("volta", "ampere", "hopper"), UNFUSED)
+_FLASH_2 = {"hopper": "flash2"}
+
+TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
+    "megatron": (
+        # Narayanan et al. 2021: gradients are all-reduced in fp16 after the last backward pass.
+        Trainer(
+            name="Megatron-LM of 2021",
+            sequence=False,
+            zero=0,
+            overlap_data=False,
+            gradients="fp16",
+            attention=_UNFUSED,
+        ),
+        # Korthikanti et al. 2022 add sequence parallelism; selective recomputation exists because scores are written.
+        Trainer(
+            name="Megatron-LM of 2022", since=2022, zero=0, overlap_data=False, gradients="fp16", attention=_UNFUSED
+        ),
+        # --use-flash-attn and --use-distributed-optimizer; bf16 gradients are accumulated and reduced in fp32.
+        Trainer(name="Megatron-LM of 2023", since=2023, attention={"ampere": "flash1", "hopper": "flash2"}),
+        # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
+        Trainer(name="Megatron-Core", since=2024),
+    ),
+    # Their performance recipes set grad_reduce_in_fp32=False and fp8_param_gather.
+    "nemo": (Trainer(name="NeMo and Megatron-Bridge recipes", gradients="bf16", gathers_fp8=True),),
+    # DeepSpeed reduces in the format of the gradients after the last micro-batch; its fused softmax writes the scores.
+    "megatron-deepspeed": (
+        Trainer(name="Megatron-DeepSpeed", sequence=False, overlap_data=False, gradients="fp16", attention=_UNFUSED),
+    ),
+    "deepspeed": (
+        Trainer(name="DeepSpeed", sequence=False, zero=3, overlap_data=False, gradients="fp16", attention=_UNFUSED),
+    ),
+    "internevo": (Trainer(name="InternEvo", gradients="bf16"),),
+    # Each model of Pax has a checkpoint policy of its own; the result does not say which.
+    "jax": (Trainer(name="Pax", zero=3, gradients="bf16", rematerialises=True),),
+    # MixedPrecision(reduce_dtype=bfloat16); PyTorch's scaled_dot_product_attention is FlashAttention 2.
+    "fsdp": (Trainer(name="PyTorch FSDP", zero=3, gradients="bf16", attention=_FLASH_2),),
+    # mixed_precision_reduce is float32, activation checkpointing selective by operation, context parallel all-gather.
+    "torchtitan": (
+        Trainer(name="torchtitan", zero=3, recompute="selective", context="all_gather", attention=_FLASH_2),
+    ),
+}
+"""By name, the oldest first; `trainer_of` tells which one a result was made with."""
+_FRAMEWORKS = {"torchtitan": "torchtitan", "nemo/": "nemo", "megatron-bridge": "nemo"}
+"""Frameworks with settings of their own, by how their names begin."""
+
+
+def trainer_of(name: str, framework: str, year: int | None) -> Trainer | None:
+    """Return the trainer of a result as it was in that year; None for one that is not known.
+
+    A framework with settings of its own counts before the trainer on which it is built.
+    """
+    special = (known for start, known in _FRAMEWORKS.items() if framework.lower().startswith(start))
+    known = TRAINERS.get(next(special, name), ())
+    return next((one for one in reversed(known) if one.since <= (year or NEWEST)), None)
