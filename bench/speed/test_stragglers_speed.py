@@ -1,0 +1,51 @@
+"""How long does it take to draw what stragglers cost?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from commsim.collectives.algorithms import ALGORITHMS
+from commsim.collectives.algorithms.table import Group
+from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE
+from commsim.stragglers.laws import Gamma, Lognormal
+from commsim.stragglers.maxima import Maximum
+from commsim.stragglers.propagation import drawn, through
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from commsim.collectives.kinds import Collective
+    from commsim.stragglers.laws import Law
+
+RANKS, STEPS = 16_384, 10_000
+
+
+@pytest.mark.parametrize("law", [Lognormal(0.02), Gamma(100.0)], ids=["lognormal", "gamma"])
+def test_barriers_by_direct_maxima(benchmark: BenchmarkFixture, law: Law) -> None:
+    benchmark(Maximum(law, RANKS).sample, np.random.default_rng(0), STEPS)
+
+
+def test_barriers_by_brute_force(benchmark: BenchmarkFixture) -> None:
+    """Every rank of every step drawn, 164 million draws, a hundred steps at a time."""
+
+    def every_rank() -> list[float]:
+        rng, law = np.random.default_rng(0), Lognormal(0.02)
+        return [law.sample(rng, (100, RANKS)).max(axis=1).mean() for _ in range(STEPS // 100)]
+
+    benchmark.pedantic(every_rank, rounds=1)
+
+
+def test_exact_maximum(benchmark: BenchmarkFixture) -> None:
+    benchmark(lambda: Maximum(Lognormal(0.02), RANKS).mean)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "op", "ranks", "trials"), [("ring", ALL_REDUCE, 576, 100), ("bruck", ALL_GATHER, 16_384, 10)]
+)
+def test_max_plus(benchmark: BenchmarkFixture, algorithm: str, op: Collective, ranks: int, trials: int) -> None:
+    schedule = ALGORITHMS[algorithm].schedule(op, Group(ranks))
+    noise = drawn(Lognormal(0.1), np.random.default_rng(0))
+    benchmark(through, schedule, np.zeros((ranks, trials)), work=noise)
