@@ -26,7 +26,7 @@ _KERNELS = {"torch": UNFUSED, "fused": UNFUSED}
 _SHOWN = {None: "the newest", True: "yes", False: "no"}
 _OPERATIONS = "layernorm+activation"
 """What selective recomputation repeats when a source names no modules and its trainer chooses operations."""
-_HARDER = ("none", "selective", "full")
+_HARDER = ("selective", "full")
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,15 @@ class _Filled:
         sequence = said.tp > 1 and self._or("sp", trainer.sequence)
         axes: list[Axis] = [Tensor(said.tp, sequence=sequence), Context(said.cp or 1, by=trainer.context)]
         if (said.ep or 1) * (said.etp or 1) > 1:
-            axes.append(Expert(said.ep or 1, tensor=said.etp or 1))
+            axes.append(Expert(said.ep or 1, tensor=self._expert_tensor()))
         return [*axes, self._data(), Pipeline(said.pp, virtual=(said.vpp or 1) if said.pp > 1 else 1)]
+
+    def _expert_tensor(self) -> int:
+        """Ranks that share an expert; Megatron-Core takes those of the tensor axis when it is not told."""
+        said = self.result
+        folds = said.tp * (said.cp or 1) * said.dp % ((said.ep or 1) * said.tp) == 0
+        split = self.trainer.splits_experts and folds
+        return int(self._or("etp", said.tp if split else 1)) if said.tp > 1 else said.etp or 1
 
     def _data(self) -> Data:
         """The data axis; `shard_ranks` counts context ranks as well where data ranks alone cannot be meant."""
@@ -118,7 +125,7 @@ class _Filled:
             return Data(said.dp, zero=0)
         if shard and said.dp % shard and shard % (said.cp or 1) == 0:
             shard //= said.cp or 1
-        return Data(said.dp, zero=zero, shard=shard if zero and shard and said.dp % shard == 0 else None)
+        return Data(said.dp, zero=zero, shard=shard)
 
     def recipe(self, model: Model, architecture: str) -> dict[str, Any]:
         """Return the keywords of the recipe."""
@@ -131,7 +138,7 @@ class _Filled:
             "sequence": said.seq_len,
             "precision": precision,
             **self._recompute(model),
-            "overlap_tensor": said.tp > 1 and bool(self._or("overlap_tensor", trainer.overlap_tensor)),
+            "overlap_tensor": said.tp > 1 and self._or("overlap_tensor", trainer.overlap_tensor and not model.experts),
             "overlap_data": self._or("overlap_data", trainer.overlap_data),
             "overlap_pipeline": said.overlap_pipeline,
             "overlap_expert": bool(said.overlap_expert),
@@ -157,11 +164,9 @@ class _Filled:
     def fitting(self, found: Estimate, recipe: dict[str, Any]) -> Estimate:
         """Return the estimate with the least recomputation that fits: the run did fit, whatever it does not say."""
         setting = found.setting
-        for mode in _HARDER:
-            if found.memory.fits:
-                break
+        for mode in () if found.memory.fits else _HARDER:
             again = estimate(setting.model, setting.plan, setting.system, **{**recipe, "recompute": mode})
-            if again.memory.total < found.memory.total:
-                self.assumed.append(f"recompute: {mode}, for otherwise it would not fit")
-                found = again
+            if again.memory.fits:
+                self.assumed.append(f"recompute_mode is not stated: {mode}, the least that fits")
+                return again
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,5 +59,10 @@ def _domain(result: Published) -> int | None:
     domain, per_node = result.scale_up_ranks, result.gpus_per_node
     if not domain or not per_node or domain <= per_node or result.n_gpus <= domain:
         return None
-    nodes = result.n_gpus // per_node
-    return next(size for size in range(domain // per_node, 0, -1) if nodes % size == 0) * per_node
+    return _largest_divisor(result.n_gpus // per_node, domain // per_node) * per_node
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is no more than `most`."""
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
+    return max(one for one in (*small, *(number // one for one in small)) if one <= most)

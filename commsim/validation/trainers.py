@@ -20,7 +20,8 @@ class Trainer:
 
     `attention` names the kernel by architecture (the newest of an architecture that is not named), `gathers_fp8`
     whether weights travel in fp8 when matmuls are fp8, `context` how keys and values travel. One that `rematerialises`
-    computes as much again as memory demands.
+    computes as much again as memory demands; one that `splits_experts` puts the tensor axis on them, too, where it
+    folds. `overlap_tensor` is said of dense models.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Trainer:
     gathers_fp8: bool = False
     overlap_data: bool = True
     overlap_tensor: bool = False
+    splits_experts: bool = False
     context: Literal["ring", "all_gather"] = "ring"
     attention: Mapping[str, str] = field(default_factory=dict)
 
@@ -58,10 +60,15 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
         # --use-flash-attn and --use-distributed-optimizer; bf16 gradients are accumulated and reduced in fp32.
         Trainer(name="Megatron-LM of 2023", since=2023, attention={"ampere": "flash1", "hopper": "flash2"}),
         # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
-        Trainer(name="Megatron-Core", since=2024),
+        Trainer(name="Megatron-Core", since=2024, splits_experts=True),
     ),
-    # Their performance recipes set grad_reduce_in_fp32=False and fp8_param_gather.
-    "nemo": (Trainer(name="NeMo and Megatron-Bridge recipes", gradients="bf16", gathers_fp8=True),),
+    # Performance recipes: tp_comm_overlap for dense models, grad_reduce_in_fp32=False, fp8_param_gather.
+    "nemo": (
+        Trainer(name="NeMo recipes", gradients="bf16", gathers_fp8=True, overlap_tensor=True, splits_experts=True),
+    ),
+    "megatron-bridge": (  # as NeMo, but expert_tensor_parallel_size is 1
+        Trainer(name="Megatron-Bridge recipes", gradients="bf16", gathers_fp8=True, overlap_tensor=True),
+    ),
     # DeepSpeed reduces in the format of the gradients after the last micro-batch; its fused softmax writes the scores.
     "megatron-deepspeed": (
         Trainer(name="Megatron-DeepSpeed", sequence=False, overlap_data=False, gradients="fp16", attention=_UNFUSED),
@@ -80,7 +87,7 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     ),
 }
 """By name, the oldest first; `trainer_of` tells which one a result was made with."""
-_FRAMEWORKS = {"torchtitan": "torchtitan", "nemo/": "nemo", "megatron-bridge": "nemo"}
+_FRAMEWORKS = {"torchtitan": "torchtitan", "nemo/": "nemo", "megatron-bridge": "megatron-bridge"}
 """Frameworks with settings of their own, by how their names begin."""
 
 
