@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commsim.libraries.nccl import Nccl as Nccl
     from commsim.libraries.sweep import Sweep as Sweep
     from commsim.libraries.sweep import sweep as sweep
+    from commsim.measurement.read import measurements as measurements
     from commsim.tables import to_frame as to_frame
     from commsim.training.axes import Context as Context
     from commsim.training.axes import Data as Data
@@ -52,6 +53,7 @@ _ROOMS = {
     "Topology": "commsim.hardware.topology",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
+    "measurements": "commsim.measurement.read",
     "model": "commsim.training.configs.well_known",
     "price": "commsim.collectives.price",
     "sweep": "commsim.libraries.sweep",

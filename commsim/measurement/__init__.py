@@ -1,0 +1,1 @@
+"""What did the machine say? Tables of measured collectives, whoever wrote them, as values of one kind."""

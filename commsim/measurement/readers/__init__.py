@@ -1,0 +1,1 @@
+"""How does each tool write what it measured? One file a format."""

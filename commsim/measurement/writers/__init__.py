@@ -1,0 +1,1 @@
+"""How is a measurement written so that other tools read it?"""
