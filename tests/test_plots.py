@@ -14,9 +14,9 @@ from commsim.errors import InputError
 from commsim.libraries.sweep import Sweep, sweep
 from commsim.plots import SUFFIXES, breakdown, busbw, save
 from commsim.training.axes import Data, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
-from commsim.training.configs.well_known import model
 from tests.house.source import ROOT
 
 if TYPE_CHECKING:

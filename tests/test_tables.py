@@ -16,9 +16,9 @@ from commsim.hardware.shelf import names
 from commsim.libraries.sweep import Sweep, sweep
 from commsim.tables import candidates, memory_parts, records, time_parts, to_csv, to_frame, to_text
 from commsim.training.axes import Data, Tensor
+from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
-from commsim.training.configs.well_known import model
 
 if TYPE_CHECKING:
     from commsim.hardware.topology import Topology

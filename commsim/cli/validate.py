@@ -40,9 +40,7 @@ def validate(
     """Hold predictions against what others published."""
     del what
     if (file is None) != (models is None):
-        raise InputError(
-            "validate", str(file or models), "FILE and --models belong together"
-        )
+        raise InputError("validate", str(file or models), "FILE and --models belong together")
     shipped = folder("bench") / "published"
     results = read_published(file or shipped / "training.csv")
     found = validated(results, read_rows(models or shipped / "models.csv"))
