@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from commsim.errors import InputError
 from commsim.libraries.nccl.constants import Constants, constants, row
 from commsim.libraries.nccl.knobs import Knobs
+from commsim.libraries.nccl.running import running
 
 if TYPE_CHECKING:
     from commsim.libraries.nccl.graphs import Graphs
@@ -88,18 +89,8 @@ class Communicator:
 
     @cached_property
     def channels(self) -> int:
-        """Channels that run, for rings and trees (2.30, src/graph/connect.cc, ncclTopoPostset)."""
-        most, ring, chain = self.constants.links.most_channels, self.graphs.ring, self.graphs.collnet_chain
-        running = min(most, 2 * self.graphs.channels)
-        if self.collnet and chain.speed_intra > chain.speed_inter and self.ranks > self.nodes:
-            running = min(most, running + running // 2)
-        if self.capability >= _HOPPER and self.nodes > 1 and ring.speed_intra > _FAST and running < _FEW:
-            running *= 2
-        knobs = self.knobs
-        running = min([running, *(limit for limit in (knobs.max_nchannels, knobs.max_ctas) if limit is not None)])
-        return min(
-            most, max([running, *(least for least in (knobs.min_nchannels, knobs.min_ctas) if least is not None)])
-        )
+        """Channels that run for rings and trees."""
+        return running(self)
 
     @property
     def cap_row(self) -> int:
@@ -115,5 +106,4 @@ class Communicator:
         return row(self.constants.caps.ll, self.cap_row)[self.column]
 
 
-_AMPERE, _HOPPER = 80, 90
-_FAST, _FEW = 45e9, 16
+_AMPERE = 80

@@ -81,13 +81,22 @@ class Rules:
     corrected: tuple[str, ...]
     ring_stays: Literal["outside all_reduce", "when nothing is left", "nowhere"]
     settings_by_collective: bool
+    rack_is_node: bool
+
+
+@dataclass(frozen=True)
+class Channels:
+    """How many channels there can be, how many run for NVLS (on one node, on more), and whether rings run as many."""
+
+    most: int
+    nvls: Mapping[str, tuple[int, int]]
+    as_nvls: bool
 
 
 @dataclass(frozen=True)
 class Links:
     """How fast NCCL counts what a topology file only names: NVLinks by compute capability, sockets by processor."""
 
-    most_channels: int
     nvlink: Mapping[str, BytesPerSecond]
     intel: Mapping[str, BytesPerSecond]
     amd: BytesPerSecond
@@ -117,6 +126,7 @@ class Constants:
     rules: Rules
     correction: Mapping[str, tuple[float, ...]]
     plateau: Mapping[str, float]
+    channels: Channels
     links: Links
     speeds: Speeds
 

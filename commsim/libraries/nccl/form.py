@@ -1,0 +1,118 @@
+"""Which communicator do the GPUs of a machine form?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+from commsim.hardware.nccl_xml import write_xml
+from commsim.hardware.nccl_xml.elements import opened, parse
+from commsim.libraries.nccl.allowed import allowed
+from commsim.libraries.nccl.communicator import Communicator
+from commsim.libraries.nccl.constants import constants, versions
+from commsim.libraries.nccl.graphs import Graph, Graphs
+from commsim.libraries.nccl.knobs import Knobs
+from commsim.libraries.nccl.search.detect import detect
+from commsim.libraries.nccl.search.find import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from commsim.hardware.system import System
+
+Members = tuple[int, ...]
+"""GPUs of a node that take part, by their place in it; all when there are none."""
+_DEFAULT = Knobs()
+
+
+def of_xml(
+    source: str | Path, nodes: int = 1, members: Members = (), *, knobs: Knobs = _DEFAULT, version: str = ""
+) -> Communicator:
+    """Return the communicator of so many nodes, each as NCCL topology XML (a path, or the text itself) describes it.
+
+    InputError when the file is none, or has no such GPUs.
+    """
+    is_text = isinstance(source, str) and source.lstrip().startswith("<")
+    text = str(source) if is_text else opened(Path(source)).decode("utf-8", "replace")
+    return _formed(text, "topology" if is_text else str(source), nodes, members, knobs, version)
+
+
+def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator:
+    """Return the communicator of all GPUs of a machine, or of the `members` of each of NCCL's nodes.
+
+    A node of NCCL is what reaches itself without a network: a box, or all hosts of an NVLink domain (from 2.20 on). The
+    last of them may have fewer hosts: then every node does what the least of them can. InputError for a machine that
+    NCCL does not run on.
+    """
+    if system.accelerator.vendor != "NVIDIA":
+        raise InputError(f"{system.name}: accelerator", system.accelerator.name, "NCCL runs on NVIDIA's GPUs")
+    hosts = system.nodes_per_domain if constants(version).rules.rack_is_node else 1
+    nodes, rest = -(-system.nodes // hosts), system.nodes % hosts
+    sizes = [min(hosts, system.nodes)] + ([rest] if nodes > 1 and rest else [])
+    shapes = [write_xml(replace(system, nodes=size)) for size in sizes]
+    formed = [_formed(shape, system.name, nodes, members, knobs, version) for shape in shapes]
+    ranks = system.gpus if not members else len(members) * nodes
+    return replace(formed[0], ranks=ranks, graphs=least([one.graphs for one in formed]))
+
+
+def least(graphs: list[Graphs]) -> Graphs:
+    """Return what nodes with these graphs do together: the least channels and speeds, the farthest paths."""
+    named = [one.named() for one in graphs]
+    return Graphs(**{name: _least([one[name] for one in named]) for name in named[0]})
+
+
+def newest(form: Callable[[str], Communicator], op: str, algorithm: str = "", protocol: str = "") -> Communicator:
+    """Return the communicator with the newest version of NCCL that may take an algorithm and a protocol for `op`.
+
+    `form` gives the communicator of a version; names that are empty may be any. InputError when no version may.
+    """
+    for version in reversed(versions()):
+        comm = form(version)
+        pairs = [pair for pair in allowed(comm, op) if algorithm in ("", pair[0]) and protocol in ("", pair[1])]
+        if pairs:
+            return comm
+    raise InputError(f"nccl: {op}", f"{algorithm or 'any'}/{protocol or 'any'}", "no version of NCCL takes it here")
+
+
+def _least(graphs: list[Graph]) -> Graph:
+    return Graph(
+        pattern=max(one.pattern for one in graphs),
+        channels=min(one.channels for one in graphs),
+        speed_intra=min(one.speed_intra for one in graphs),
+        speed_inter=min(one.speed_inter for one in graphs),
+        type_intra=max(one.type_intra for one in graphs),
+        type_inter=max(one.type_inter for one in graphs),
+        same_channels=all(one.same_channels for one in graphs),
+        cross_nic=max(one.cross_nic for one in graphs),
+        latency_inter=max(one.latency_inter for one in graphs),
+    )
+
+
+@lru_cache(maxsize=256)
+def _formed(text: str, name: str, nodes: int, members: Members, knobs: Knobs, version: str) -> Communicator:  # noqa: PLR0917 - a key
+    """The communicator of nodes that are all alike; what was searched for once is remembered."""
+    machine, known = detect(parse(text, name), constants(version).links), constants(version)
+    if members:
+        machine = machine.only(members)
+    graphs = _found(text, members, knobs, version, inter=nodes > 1)
+    return Communicator(
+        ranks=nodes * len(machine.gpus),
+        nodes=nodes,
+        capability=machine.capability,
+        graphs=graphs,
+        cpu=machine.cpu,
+        highest_capability=machine.highest_capability,
+        nvswitch=machine.switched,
+        knobs=knobs,
+        constants=known,
+    )
+
+
+@lru_cache(maxsize=256)
+def _found(text: str, members: Members, knobs: Knobs, version: str, *, inter: bool) -> Graphs:
+    known = constants(version)
+    machine = detect(parse(text, "topology"), known.links)
+    return find(machine.only(members) if members else machine, known, knobs, inter=inter)

@@ -1,0 +1,1 @@
+"""Which channels does NCCL find on a machine? Its search, on the graph that it sees."""
