@@ -1,0 +1,77 @@
+"""Does `commsim validate` say how near it comes, and refuse what is no table in a line?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.validation.published_rows import SHIPPED, cells, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Answer
+
+MODELS = str(SHIPPED / "models.csv")
+
+
+def test_document(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    rows = [cells(row_id="A1"), cells(row_id="A2", tp="3"), cells(row_id="A3", headline="0")]
+    answer = commsim("validate", "training", write(tmp_path / "a.csv", *rows), "--models", MODELS, "--json")
+    found = answer.document
+    assert answer.code == 0
+    assert [case["row_id"] for case in found["cases"]] == ["A1", "A3"]
+    assert found["cases"][0]["measured_s"] == 1.0
+    assert found["cases"][0]["predicted_s"] > 0
+    assert found["skipped"][0]["row_id"] == "A2"
+    assert list(found["summary"]) == ["headline", "core", "sweeps", "by", "skipped"]
+    assert (found["summary"]["headline"]["count"], found["summary"]["core"]["count"]) == (1, 2)
+    assert found["summary"]["skipped"] == 1
+
+
+def test_shipped_results_for_people(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = commsim("validate", "training", "--plot", tmp_path / "a.svg")
+    assert answer.code == 0
+    assert answer.out.splitlines()[1].startswith("headline")
+    for said in ("by GPU", "by precision", "by layers", "by scale", "by source", "not compared", "assumed"):
+        assert said in answer.out
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_nothing_to_compare_is_no_failure(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", cells(core="0"))
+    answer = commsim("validate", "training", path, "--models", MODELS)
+    assert (answer.code, "not a core result" in answer.out) == (0, True)
+    plotted = commsim("validate", "training", path, "--models", MODELS, "--plot", tmp_path / "a.png")
+    assert (plotted.code, plotted.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "missing"),
+        (b"row_id,tp\nA1,8\n", "missing"),
+        (b"\xff\xfe\x00\x01", "a readable CSV file"),
+    ],
+)
+def test_hostile_tables(commsim: Callable[..., Answer], tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    answer = commsim("validate", "training", tmp_path / "a.csv", "--models", MODELS)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("moon",),
+        ("training", "nonesuch.csv", "--models", MODELS),
+        ("training", MODELS),
+        ("training", "--models", MODELS),
+    ],
+)
+def test_mistakes(commsim: Callable[..., Answer], arguments: tuple[str, ...]) -> None:
+    answer = commsim("validate", *arguments)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
