@@ -124,6 +124,16 @@ def test_a_ring_of_a_mesh_uses_every_pair() -> None:
     assert kind(priced("ring", ALL_GATHER, Layout.first(4), mesh(4)), "nvlink")[0] == pytest.approx(3 / 4)
 
 
+def test_rings_between_meshes_use_every_pair_of_each() -> None:
+    """A ring for each of 8 rails, and each of the 56 directed pairs of a node is a step of one of them."""
+    machine = load("mi300x", nodes=3).topology
+    meshed, plain = (
+        kind(priced(name, ALL_GATHER, Layout.first(24), machine), "xgmi-mi300x")[0] for name in ("mesh_ring", "ring")
+    )
+    assert meshed == pytest.approx(23 / 24 / 8)
+    assert plain == pytest.approx(23 / 24 * 7 / 8)
+
+
 # Several domains: what each NIC carries (facts of NCCL: SHARP S/heads each way, NVLSTree twice that beyond two nodes).
 
 HEADS, NODES = 4, 6
@@ -132,6 +142,9 @@ NIC_LOADS: list[tuple[str, Collective, int, float]] = [
     ("two_level", ALL_REDUCE, NODES, 2 * (NODES - 1) / NODES / HEADS),
     ("two_level", ALL_GATHER, NODES, (NODES - 1) / NODES / HEADS),
     ("two_level_halving", ALL_REDUCE, 4, 2 * (4 - 1) / 4 / HEADS),
+    ("two_level_direct", ALL_REDUCE, NODES, 2 * (NODES - 1) / NODES / HEADS),
+    ("two_level_direct", ALL_GATHER, NODES, (NODES - 1) / NODES / HEADS),
+    ("mesh_ring", ALL_REDUCE, NODES, 2 * (HEADS * NODES - 1) / (HEADS * NODES) / HEADS),
     ("two_level_nvls", ALL_REDUCE, NODES, 2 * (NODES - 1) / NODES / HEADS),
     ("tree", ALL_REDUCE, 2, 1 / HEADS),
     ("nvls_tree", ALL_REDUCE, 2, 1 / HEADS),

@@ -54,6 +54,15 @@ def test_it_is_the_cheapest_schedule(op: Collective, ranks: int, size: float) ->
     }
 
 
+@pytest.mark.parametrize("nodes", [2, 3, 5, 6, 7, 8])
+def test_the_limit_does_not_ask_for_a_power_of_two(nodes: int) -> None:
+    """What a GPU receives through its own NIC, (m - 1)/m of 1/8 of the size, or over NVLink: whichever takes longer."""
+    machine, link = load("hgx-h100", nodes=nodes).topology, 25e9 * 18
+    found = seconds(ALL_GATHER, LARGE, Layout.first(8 * nodes), machine)
+    network = LARGE * (nodes - 1) / nodes / 8 / 50e9
+    assert found == pytest.approx(max(network, LARGE * 7 / 8 / link), rel=1e-3)
+
+
 @given(OPS, st.sampled_from([2, 8, 16, 64]), st.floats(1, 1e11))
 def test_no_software_is_quicker(op: Collective, ranks: int, size: float) -> None:
     topology, layout, sizes = load("hgx-h100", nodes=8).topology, Layout.first(ranks), np.array([size])

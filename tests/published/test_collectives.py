@@ -22,6 +22,7 @@ LARGE = [
     ("gb200-nvl72", 72, "all_reduce", 8 * GIB, 841, 0.03),  # coreweave/nccl-tests, 835 to 847
     ("hgx-a100", 8, "all_reduce", 8 * GIB, 235, 0.08),  # NVIDIA GTC 2025 session S72583
     ("mi300x", 8, "all_reduce", 4 * GIB, 336, 0.10),  # 48 of 64 GB/s a link (ROCm/rccl issue 1210)
+    ("mi300x", 16, "all_reduce", 16 * GIB, 358, 0.06),  # two nodes, RoCE of 400 Gb/s (oracle-quickstart/oci-hpc-oke)
     ("hgx-h100", 32, "all_reduce", 8 * GIB, 370, 0.08),  # four DGX H100 on 400 Gb/s, ring (NVIDIA GTC 2025 S72583)
 ]
 """System, GPUs, operation, size, bus bandwidth in GB/s, how near."""

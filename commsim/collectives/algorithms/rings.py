@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-_ONE_DOMAIN = "ranks of one scale-up domain"
-
-
 @algorithm("ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE)
 def ring(op: Collective, group: Group) -> Schedule:
     """Each rank passes 1/n of the size to the next: n - 1 rounds, twice for all-reduce (Patarasuk and Yuan 2009).
@@ -45,37 +42,49 @@ def ring(op: Collective, group: Group) -> Schedule:
 
 
 @algorithm(
-    "mesh_ring", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, serves=lambda group: group.outer == 1, needs=_ONE_DOMAIN
+    "mesh_ring",
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    serves=lambda group: group.inner > 1,
+    needs="several ranks of a scale-up domain",
 )
 def mesh_ring(op: Collective, group: Group) -> Schedule:
-    """As many rings as each rank has neighbours, so that each directed pair of ranks is a step of one of them.
+    """As many rings as leave each directed pair of ranks of a domain to one of them, so that a mesh is used whole.
 
-    The complete directed graph falls apart into n - 1 rings (Tillson 1980; not for n = 4 and 6, where libraries come
-    close), so each pair carries 1/(n (n - 1)) of the size in each round of `ring`, and a mesh is used whole.
+    In one domain the complete directed graph falls apart into n - 1 rings (Tillson 1980; not for n = 4 and 6, where
+    libraries come close), so each pair carries 1/(n (n - 1)) of the size in each round of `ring`. Between domains of k
+    there is a ring for each rail, and the graph falls apart into k paths with all ends apart (Williams 1949, for even
+    k), so each pair inside carries 1/(n k), as each rank does along its rail.
     """
     n = group.size
-    step = everyone(n, 1 / (n * (n - 1)))
-    return Schedule((Phase((Round((step,), (2 if op is ALL_REDUCE else 1) * (n - 1), relayed=True),)),))
+    repeat = (2 if op is ALL_REDUCE else 1) * (n - 1)
+    if group.outer == 1:
+        return Schedule((Phase((Round((everyone(n, 1 / (n * (n - 1))),), repeat, relayed=True),)),))
+    source, target, weight = neighbours(group, meshed=True)
+    return Schedule((Phase((Round((transfer(source, target, weight / n),), repeat, relayed=True),)),))
 
 
-def neighbours(group: Group) -> tuple[Ints, Ints, Floats]:
+def neighbours(group: Group, *, meshed: bool = False) -> tuple[Ints, Ints, Floats]:
     """Return who passes on to whom, source[t] -> target[t], and the weight[t] of the data that goes this way.
 
     In one domain that is one ring in the order of the places. A group of several domains makes one ring for each rail,
     so that every rank's NIC is used: ring r enters each even domain at member r and leaves it at member r - 1, and runs
     through each odd domain the other way, so that it stays on its rail between them (NCCL's NCCL_CROSS_NIC=2).
-    All but one of the rings use each step inside a domain, one uses each step between domains.
+    All but one of the rings use each step inside a domain, one uses each step between domains. `meshed`: no two of the
+    rings go through a domain by the same steps.
     """
     places, k = np.arange(group.size), group.inner
     if k == 1 or group.outer == 1:
         return places, np.roll(places, -1), np.ones(group.size)
     domain, member = np.divmod(places, k)
-    onward = domain * k + (member + np.where(domain % 2 == 0, 1, -1)) % k
+    steps = range(1, k) if meshed else [np.where(domain % 2 == 0, 1, -1)]
+    onward = [domain * k + (member + step) % k for step in steps]
     # The last of an odd number of domains runs as the first one does, so the rings change their rail there.
     shifted = (domain == group.outer - 1) & (group.outer % 2 == 1)
     across = (domain + 1) % group.outer * k + (member + shifted) % k
-    weight = np.repeat([(k - 1) / k, 1 / k], group.size)
-    return np.tile(places, 2), np.concatenate([onward, across]), weight
+    weight = np.repeat([(k - 1) / k / len(onward)] * len(onward) + [1 / k], group.size)
+    return np.tile(places, len(onward) + 1), np.concatenate([*onward, across]), weight
 
 
 @algorithm("pair", SEND_RECV)

@@ -54,6 +54,12 @@ def two_level_halving(op: Collective, group: Group) -> Schedule:
     return two_levels(op, group, direct, halving_doubling)
 
 
+@algorithm("two_level_direct", ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, serves=_two_level, needs=_NEEDS)
+def two_level_direct(op: Collective, group: Group) -> Schedule:
+    """Direct exchanges inside and between: every rank receives what it has to, once, whatever the number of domains."""
+    return two_levels(op, group, direct, direct)
+
+
 @algorithm(
     "two_level_nvls",
     ALL_REDUCE,
