@@ -184,13 +184,14 @@ def memory_parts(memory: Memory) -> dict[str, float]:
 
 def _timed(timing: Timing, one: Candidate, index: int) -> Record:
     size, seconds = float(timing.sizes[index]), float(one.seconds[index])
+    rate = size / seconds if seconds else 0.0  # alone a rank moves nothing, on the wire in no time
     return {
         "op": timing.op.name,
         "ranks": timing.ranks,
         "size_bytes": int(size),
         "time_s": seconds,
-        "algbw_bytes_per_s": size / seconds,
-        "busbw_bytes_per_s": size / seconds * timing.op.factor(timing.ranks),
+        "algbw_bytes_per_s": rate,
+        "busbw_bytes_per_s": rate * timing.op.factor(timing.ranks),
         "algorithm": one.algorithm,
         "protocol": one.protocol,
         "bottleneck": one.limit(index),

@@ -102,7 +102,7 @@ def _cells(row: Record, limit: float) -> list[str]:
         number(row["time_s"] * 1e6, 4),
         f"[bold]{row['busbw_bytes_per_s'] / 1e9:,.2f}[/]",
         "-".join(f"{end / 1e9:,.2f}" if len(ends) == 1 else number(end / 1e9, 4) for end in ends),
-        f"{limit / row['time_s']:.0%}",
+        f"{limit / row['time_s'] if row['time_s'] else 1:.0%}",
         f"{row['algorithm']} {row['protocol']}",
         escape(row["bottleneck"].partition(" (")[0]),
     ]

@@ -60,8 +60,8 @@ class Timing:
 
     @property
     def algbw(self) -> Floats:
-        """Bytes over time, B/s, as nccl-tests."""
-        return self.sizes / self.seconds
+        """Bytes over time, B/s, as nccl-tests; 0 where nothing moves and no time passes."""
+        return np.divide(self.sizes, self.seconds, out=np.zeros_like(self.sizes), where=self.seconds > 0)
 
     @property
     def busbw(self) -> Floats:

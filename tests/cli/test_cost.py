@@ -117,3 +117,11 @@ def test_plot(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     file = tmp_path / "busbw.svg"
     assert commsim("cost", "hgx-h100", "all_reduce", "--sizes", "1K..1G", "--plot", file).code == 0
     assert "<svg" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("library", ["nccl", "ideal"])
+def test_alone_a_gpu_has_no_bandwidth(commsim: Callable[..., Answer], library: str) -> None:
+    job = ("cost", "gb10", "all_reduce", "--size", "1M", "--library", library)
+    (row,) = commsim(*job, "--json").document
+    assert (row["ranks"], row["busbw_bytes_per_s"]) == (1, 0.0)
+    assert commsim(*job).code == 0
