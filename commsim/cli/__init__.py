@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from commsim import __version__
@@ -20,6 +20,20 @@ COMMANDS = ("systems", "show", "cost", "estimate", "validate")
 """Each is a function in the file of its name."""
 OUR_MISTAKE = 70
 """Exit code when commsim itself is wrong (EX_SOFTWARE of sysexits.h): 1 means that a check failed."""
+
+
+class Command(TyperCommand):
+    """A command whose help fits 80 columns: its options one below the other, under the titles of their panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own classes are private
+        """Write the arguments and options, in the order in which they are declared."""
+        titled: dict[str, list[Any]] = {}
+        for param in self.get_params(ctx):
+            title = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
+            titled.setdefault(title or "Options", []).append(param.get_help_record(ctx))
+        for title, rows in titled.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 class Commands(TyperGroup):
@@ -33,8 +47,8 @@ class Commands(TyperGroup):
         """Return the command of that name; InputError with the nearest one when there is none."""
         if cmd_name not in COMMANDS:
             raise InputError("command", cmd_name, "no such command", among=COMMANDS)
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name)(getattr(import_module(f"commsim.cli.{cmd_name}"), cmd_name))
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cmd_name, cls=Command)(getattr(import_module(f"commsim.cli.{cmd_name}"), cmd_name))
         return typer.main.get_command(app)
 
 
@@ -96,7 +110,7 @@ def _usage(error: TyperException, arguments: list[str]) -> str:
         return f"{where}: {said} (see `{f'commsim {where}'.strip()} --help`)".removeprefix(": ")
     given = next((value for name in option.opts for value in _values(name, arguments)), None)
     said = error.format_message() if given is None else f"{option.opts[-1]}: {given!r}; {error.message}"
-    return f"{where}: {said} ({option.help.rstrip('.')})"
+    return f"{where}: {said} ({option.help.rstrip('. ')})"
 
 
 def _values(option: str, arguments: list[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ _EXAMPLE = "the axes, the innermost first, such as tensor=8,pipeline=4,data=64"
 
 
 def plan(
-    plan: Annotated[str, typer.Option(metavar="AXES", rich_help_panel=_PLAN, help=f"{_EXAMPLE}.")],
+    plan: Annotated[str, typer.Option(metavar="AXES", rich_help_panel=_PLAN, help=f"{_EXAMPLE.capitalize()}.")],
     virtual_stages: Annotated[
         int, typer.Option(metavar="N", rich_help_panel=_PLAN, help="Chunks of layers on each pipeline stage.")
     ] = 1,

@@ -40,6 +40,24 @@ def test_every_command_explains_itself(commsim: Callable[..., Answer], command: 
     assert "--json" in answer.out
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_fits_eighty_columns(
+    commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Every option is named in full: a name that is cut off cannot be typed."""
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = commsim(command, "--help")
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert "…" not in answer.out
+
+
+def test_options_are_grouped(commsim: Callable[..., Answer]) -> None:
+    answer = commsim("estimate", "--help")
+    titles = [line for line in answer.out.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Arguments:", "Machine:", "Plan:", "Recipe:", "Library:", "Options:"]
+    assert "--sequence-parallel / --no-sequence-parallel" in answer.out
+
+
 @pytest.mark.parametrize("error", [CommsimError("low"), LackError("no GPU"), PartialError("half")])
 def test_errors_are_one_line_with_their_exit_code(
     commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, error: CommsimError
