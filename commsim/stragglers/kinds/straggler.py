@@ -1,0 +1,76 @@
+"""What is a cause of lateness, and what does its class check?"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+from commsim.stragglers.effects import Effect, Place, Target, Unit
+from commsim.stragglers.laws import Rare
+
+if TYPE_CHECKING:
+    from commsim.stragglers.laws import Law
+
+Effects = tuple[Effect, ...]
+
+
+class Straggler(ABC):
+    """A cause of lateness."""
+
+    @property
+    @abstractmethod
+    def effects(self) -> Effects:
+        """What it does to a step."""
+
+
+@dataclass(frozen=True)
+class Effected(Straggler):
+    """A cause that is nothing but its effects: any law at any place, as from a measured run."""
+
+    effects: Effects = ()
+
+
+def positive(cause: Straggler, *names: str) -> None:
+    """Refuse fields that are no finite numbers above 0; InputError."""
+    for name in names:
+        given = getattr(cause, name)
+        if not isinstance(given, int | float) or not 0 < given < float("inf"):
+            raise InputError(_where(cause, name), given, "a finite number above 0 belongs here")
+
+
+def not_negative(cause: Straggler, *names: str) -> None:
+    """Refuse fields that are no finite numbers from 0 on; InputError."""
+    for name in names:
+        given = getattr(cause, name)
+        if not isinstance(given, int | float) or not 0 <= given < float("inf"):
+            raise InputError(_where(cause, name), given, "a finite number, not negative, belongs here")
+
+
+def share(cause: Straggler, *names: str) -> None:
+    """Refuse fields that are no numbers between 0 and 1; InputError."""
+    for name in names:
+        given = getattr(cause, name)
+        if not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise InputError(_where(cause, name), given, "a number from 0 to 1 belongs here")
+
+
+def one_way(cause: Straggler, *names: str) -> None:
+    """Refuse more than one way to say who is hit; InputError."""
+    given = [name for name in names if getattr(cause, name) not in {None, ()}]
+    if len(given) > 1:
+        raise InputError(_where(cause, given[-1]), getattr(cause, given[-1]), f"{given[0]} says already who is hit")
+
+
+def some(place: Place, law: Law, chance: float | None, target: Target, unit: Unit = "factor") -> Effect:
+    """Return the effect of a law for the job on those that are named or counted, on all by chance, else on one."""
+    if chance is not None:
+        return Effect(place, "job", Rare(chance, law, 1.0 if unit == "factor" else 0.0), target, unit)
+    known = target.which or target.count
+    return Effect(place, "job", law, target if known else Target(target.each, count=1), unit)
+
+
+def _where(cause: Straggler, name: str) -> str:
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(cause).__name__)
+    return f"{words.strip()}: {name}"

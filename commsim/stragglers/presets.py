@@ -1,0 +1,42 @@
+"""What is usually slow, in a cluster of one's own and in one that is shared?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.errors import InputError
+from commsim.stragglers.kinds import Congestion, Jitter, SharedJitter, SlowRank, Straggler, Throttling, Variation
+
+_BYTEDANCE = "traces of healthy ranks, ByteDance StragglerAnalysis (OSDI 2025)"
+_GREYHOUND = "Greyhound (ATC 2025), table 1"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Causes that come together, each with who measured it."""
+
+    causes: tuple[Straggler, ...]
+    sources: tuple[str, ...]
+
+
+_HEALTHY = {
+    Variation(0.02): "matmul-bound work on some 2,000 GPUs, blox-pal (Sinha et al., SC 2022)",
+    SlowRank(factor=1.1, chance=0.005): "MegaScale (NSDI 2024): 10 % slower on 0.5 % of the machines",
+    Jitter(0.015): _BYTEDANCE,
+    SharedJitter(0.01): _BYTEDANCE,
+    Throttling(): _GREYHOUND,
+}
+_OTHERS = {Congestion(): _GREYHOUND}
+
+PRESETS = {
+    "dedicated": Preset(tuple(_HEALTHY), tuple(_HEALTHY.values())),
+    "shared": Preset((*_HEALTHY, *_OTHERS), (*_HEALTHY.values(), *_OTHERS.values())),
+}
+"""Clusters: `dedicated` has a network of its own, `shared` one on which other jobs weigh."""
+
+
+def preset(name: str) -> Preset:
+    """Return the causes of a kind of cluster; InputError for one that is not known."""
+    if name not in PRESETS:
+        raise InputError("preset", name, "no such cluster", among=PRESETS)
+    return PRESETS[name]
