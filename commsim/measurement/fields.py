@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from commsim.errors import InputError
 
@@ -28,13 +27,17 @@ def entries(given: object, where: str) -> list[Entry]:
     return [entry(one, where) for one in given]
 
 
+def is_figure(given: object) -> TypeGuard[float]:
+    """Whether a value is a finite number >= 0 (and no boolean, which Python counts as one)."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= _MOST
+
+
 def number(of: Entry, key: str, where: str) -> float:
     """Return a finite number >= 0 under a key; InputError for anything else."""
     given = of.get(key)
-    sound = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= _MOST
-    if not sound or not math.isfinite(float(given)):  # type: ignore[arg-type]
+    if not is_figure(given):
         raise InputError(f"{where}: {key}", given, "a finite number >= 0 belongs here")
-    return float(given)  # type: ignore[arg-type]
+    return float(given)
 
 
 def whole(of: Entry, key: str, where: str) -> int:
@@ -45,6 +48,14 @@ def whole(of: Entry, key: str, where: str) -> int:
     return int(of[key])
 
 
+def ranks(of: Entry, key: str, where: str) -> int:
+    """Return a number of ranks under a key; InputError for anything else."""
+    found = whole(of, key, where)
+    if not found:
+        raise InputError(f"{where}: {key}", found, "at least one rank belongs here")
+    return found
+
+
 def text(of: Entry, key: str, where: str, default: str | None = None) -> str:
     """Return a text under a key, or the default where there is none; InputError for anything else."""
     given = of.get(key)
@@ -53,6 +64,18 @@ def text(of: Entry, key: str, where: str, default: str | None = None) -> str:
     if not isinstance(given, str):
         raise InputError(f"{where}: {key}", given, "a text belongs here")
     return given
+
+
+def texts(of: Entry, key: str) -> list[str]:
+    """Return the texts of a list under a key, nothing else that stands there."""
+    given = of.get(key)
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
+def part(of: Entry, key: str) -> Entry:
+    """Return an object under a key, an empty one where there is none."""
+    given = of.get(key)
+    return given if isinstance(given, Mapping) else {}
 
 
 def samples(given: object, where: str) -> tuple[tuple[float, ...], ...]:

@@ -25,7 +25,7 @@ from commsim.measurement.dtypes import ITEM_BYTES
 from commsim.measurement.rounding import bandwidth_doubt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from commsim.measurement.records import Candidate, Row, Timing
 
@@ -74,10 +74,13 @@ class Columns:
     ranks: int | None = None
     heads: frozenset[str] | None = None
 
-    def candidates(self, among: Iterable[Collective] = COLLECTIVES.values()) -> tuple[Candidate, ...]:
-        """Return the operations that print such a table, each with the ranks that it then had."""
-        marked = [kind for kind in among if self._has_heads(kind) and self._has_marks(MARKS[kind.name])]
-        counts = [(kind, self._counts(kind)) for kind in marked]
+    def candidates(self, *, trusting: bool = True) -> tuple[Candidate, ...]:
+        """Return the operations that print such a table, each with the ranks that it then had.
+
+        Without `trusting` the printed bandwidths are left aside: what fits then is contradicted by them.
+        """
+        marked = [kind for kind in COLLECTIVES.values() if self._has_heads(kind) and self._has_marks(MARKS[kind.name])]
+        counts = [(kind, self.ranks_of(kind, trusting=trusting)) for kind in marked]
         return tuple((kind, found[0] if len(found) == 1 else None) for kind, found in counts if found)
 
     def _has_heads(self, kind: Collective) -> bool:
@@ -95,11 +98,12 @@ class Columns:
             and (marks.in_place_checked or not checked)
         )
 
-    def _counts(self, kind: Collective) -> list[int | None]:
-        """The ranks with which every row fits an operation; [None] when they all do, [] when none does."""
+    def ranks_of(self, kind: Collective, *, trusting: bool = True) -> list[int | None]:
+        """Return the ranks with which every row fits an operation; [None] when they all do, [] when none does."""
         known: set[int] | None = {self.ranks} if self.ranks else None
         by_size = self._by_size(per_rank=MARKS[kind.name].per_rank)
-        for found in (by_size, self._by_ratio(kind, known or by_size)):
+        by_ratio = self._by_ratio(kind, known or by_size) if trusting else None
+        for found in (by_size, by_ratio):
             if found is not None:
                 known = found if known is None else known & found
         return [None] if known is None else [*sorted(known)]

@@ -13,9 +13,9 @@ from commsim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGEST, LARGEST_DOCUMENT, LONGEST_LINE = 256 * 2**20, 64 * 2**20, 2**20
+LARGEST, LARGEST_DOCUMENT, LONGEST_LINE = 256 * 2**20, 64 * 2**20, 2**16
 """Bytes of a log, of a JSON text, and of one line of a log."""
-_CHUNK = 2**16
+_CHUNK = LONGEST_LINE
 
 
 class Source:
@@ -37,11 +37,17 @@ class Source:
         left = b""
         for chunk in self._chunks(LARGEST):
             *whole, left = (left + chunk).split(b"\n")
-            yield from (line.decode("utf-8", errors="replace").rstrip("\r") for line in whole)
-            if len(left) > LONGEST_LINE:
-                raise InputError(self.name, f"a line of more than {LONGEST_LINE} B", "a log with shorter lines")
+            yield from map(self._line, whole)
+            self._line(left)
         if left:
-            yield left.decode("utf-8", errors="replace")
+            yield self._line(left)
+
+    def _line(self, line: bytes) -> str:
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                self.name, f"a line of more than {LONGEST_LINE} B", "a log with shorter lines belongs here"
+            )
+        return line.decode("utf-8", errors="replace").rstrip("\r")
 
     def text(self) -> str:
         """Return the whole text; InputError for one that is too large."""

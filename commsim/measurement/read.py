@@ -51,13 +51,15 @@ def measurements(path: str | Path, *, op: str | None = None, ranks: int | None =
     `op` and `ranks` say what a table leaves open, and must not contradict it. InputError when the file holds no table
     of a known tool, when its figures are placeholders, and for a file that is too large.
     """
+    kind = None if op is None else collective(op)
+    if ranks is not None and ranks < 1:
+        raise InputError("ranks", ranks, "at least one rank belongs here")
     with opened(path) as source:
         read = _json if is_json(source.beginning) else _text
         found = read(source, ranks)
     if not found:
         known = ", ".join((*TEXT_FORMATS, *JSON_FORMATS))
         raise InputError(source.name, "no table", f"measurements of {known} belong here")
-    kind = None if op is None else collective(op)
     return [one.narrowed(kind, ranks) for one in found]
 
 

@@ -96,8 +96,8 @@ class Measurement:
 
     `candidates` are the operations that it may be: one where the tool says it or its columns leave no choice. `notes`
     say what was inferred or repaired, `problems` what makes the table doubtful: lost rows, wrong results, a run that
-    died. A run that died before its first row has no rows. `accelerators` are the names that its GPUs give themselves, also
-    where a shortened list of devices does not tell the hosts.
+    died. A run that died before its first row has no rows. `accelerators` are the names that its GPUs give themselves,
+    also where a shortened list of devices does not tell the hosts.
     """
 
     candidates: tuple[Candidate, ...]
@@ -118,6 +118,12 @@ class Measurement:
     source: str = ""
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a group of no ranks."""
+        for _, ranks in self.candidates:
+            if ranks is not None and ranks < 1:
+                raise InputError(self.source or "measurement", ranks, "at least one rank belongs here")
 
     @property
     def op(self) -> Collective:

@@ -19,12 +19,12 @@ _SLACK = 1e-3
 
 def bandwidth_doubt(bandwidth: float) -> float:
     """Return the most, in B/s, by which a printed bandwidth differs from the measured one."""
-    return _half(bandwidth / _GB, ((1e3, 0.01), (1e5, 0.1), (1e6, 1.0))) * _GB
+    return _half(bandwidth / _GB, ((1e3, 0.01), (1e5, 0.1), (1e6, 1.0)), digits=1) * _GB
 
 
 def time_doubt(seconds: float) -> float:
     """Return the most, in seconds, by which a printed time differs from the measured one."""
-    return _half(seconds / _US, ((100, 0.01), (1e4, 0.1), (1e7, 1.0))) * _US
+    return _half(seconds / _US, ((100, 0.01), (1e4, 0.1), (1e7, 1.0)), digits=2) * _US
 
 
 def contradictions(row: Row, kind: Collective | None, ranks: int | None) -> list[str]:
@@ -55,7 +55,7 @@ def _unlike(what: str, due: float, printed: float, doubt: float) -> str:
     return f"{what} is {due / _GB:.4g} GB/s, printed {printed / _GB:.4g}"
 
 
-def _half(figure: float, steps: tuple[tuple[float, float], ...]) -> float:
-    """Half of the last place of a figure, by (below, last place); beyond them two digits are printed."""
+def _half(figure: float, steps: tuple[tuple[float, float], ...], *, digits: int) -> float:
+    """Half of the last place of a figure, by (below, last place); beyond them so many digits are printed."""
     last = next((place for below, place in steps if figure < below), None)
-    return last / 2 if last else 0.1 * figure
+    return last / 2 if last else 0.5 * figure / 10 ** (digits - 1)

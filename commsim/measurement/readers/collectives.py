@@ -36,7 +36,7 @@ def _table(of: Entry, source: str, problems: tuple[str, ...]) -> Measurement:
     settings = fields.entry(of.get("settings") or {}, f"{source}: settings")
     gpu = fields.entry(of.get("hardware_as_stated") or {}, f"{source}: hardware_as_stated").get("gpu")
     return Measurement(
-        candidates=((kind, fields.whole(of, "ranks", source)),),
+        candidates=((kind, fields.ranks(of, "ranks", source)),),
         rows=tuple(rows),
         dtype=fields.text(of, "dtype", source, ""),
         nodes=fields.whole(of, "nodes", source) if of.get("nodes") is not None else None,

@@ -15,7 +15,7 @@ from commsim.measurement.identify import named
 from commsim.measurement.records import Measurement, Row, Timing
 from commsim.measurement.rounding import contradictions
 
-_TITLE = re.compile(r"---- Performance of (\w+) on (\d{1,9}) devices")
+_TITLE = re.compile(r"---- Performance of (\w+) on ([1-9]\d{0,8}) devices")
 _UNITS = re.compile(r"Throughput \((Gbps|GBps)\)")
 _ROW = re.compile(
     r"^\s*\S+(?: [KMGT]?B)?\s+(\d{1,15})x(\d{1,3})\s+(\d{1,15}(?:\.\d{1,9})?) (us|ms|s)\s+"

@@ -43,7 +43,7 @@ def read(documents: list[Entry], source: str, *, is_cut: bool) -> list[Measureme
             continue
         performed = fields.entry(document["coll_perf"], where)
         nodes = fields.whole(header, "nnodes", where) if "nnodes" in header else None
-        key = (fields.text(performed, "coll", where), fields.whole(header, "n_ranks", where), nodes)
+        key = (fields.text(performed, "coll", where), fields.ranks(header, "n_ranks", where), nodes)
         groups[key].append(performed)
     problems = [f"{count} {what}" for what, count in left_out.items()] + ["the JSON ends early"] * is_cut
     return [_measurement(key, found, source, problems) for key, found in groups.items()]

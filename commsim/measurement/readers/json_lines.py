@@ -25,7 +25,7 @@ SCHEMA = 1
 
 def recognises(document: Entry) -> bool:
     """Whether an object is a record of ours."""
-    return document.get("record") in {"run", "op"}
+    return document.get("record") in ("run", "op")
 
 
 def read(documents: list[Entry], source: str, *, is_cut: bool) -> list[Measurement]:
@@ -42,7 +42,7 @@ def read(documents: list[Entry], source: str, *, is_cut: bool) -> list[Measureme
         if not runs:
             raise InputError(where, "op", "a record of kind run comes first")
         key = (fields.text(document, "op", where), fields.text(document, "dtype", where, ""))
-        groups[len(runs) - 1, *key, fields.whole(document, "ranks", where)].append(document)
+        groups[len(runs) - 1, *key, fields.ranks(document, "ranks", where)].append(document)
     return [_measurement(runs[n], group, source, is_cut=is_cut) for (n, *_), group in groups.items()]
 
 
@@ -63,7 +63,7 @@ def _measurement(run: Entry, ops: list[Entry], source: str, *, is_cut: bool) -> 
     kind = collective(fields.text(first, "op", source))
     library = fields.text(run, "library", source, "")
     return Measurement(
-        candidates=((COLLECTIVES[kind.name], fields.whole(first, "ranks", source)),),
+        candidates=((COLLECTIVES[kind.name], fields.ranks(first, "ranks", source)),),
         rows=tuple(_row(one, f"{source}: op {n}") for n, one in enumerate(ops, 1)),
         dtype=fields.text(first, "dtype", source, ""),
         redop=fields.text(first, "redop", source, "none"),

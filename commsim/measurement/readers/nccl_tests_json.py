@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commsim.measurement.fields import Entry
 
 _GB, _US = 1e9, 1e-6
+_SIDES = ("out_of_place", "in_place")
 _CONFIG = {
     "nthreads": "threads",
     "ngpus": "gpus_per_thread",
@@ -47,11 +48,11 @@ def read(documents: list[Entry], source: str, *, is_cut: bool) -> list[Measureme
 def _run(document: Entry, source: str, *, is_cut: bool) -> list[Measurement]:
     run = _preamble(document, source)
     results = fields.entries(document.get("results"), f"{source}: results")
-    host_time = any("cpu_time" in (result.get("out_of_place") or result.get("in_place") or {}) for result in results)
+    host_time = any("cpu_time" in fields.part(result, side) for result in results for side in _SIDES)
     table = Table(run, Layout(is_host_time=host_time), is_closed=not is_cut and "end_time" in document)
     for number, result in enumerate(results, 1):
         _take(table, result, f"{source}: result {number}")
-    table.wrong = "FAILED" if str(_part(document, "out_of_bounds").get("okay")) == "false" else ""
+    table.wrong = "FAILED" if str(fields.part(document, "out_of_bounds").get("okay")) == "false" else ""
     table.average = _average(document)
     if is_cut:
         run.failures.append("the JSON ends early: the run died, or is still running")
@@ -66,14 +67,14 @@ def _preamble(document: Entry, source: str) -> Run:
     for kind in ("factor", "bytes"):
         if f"step_{kind}" in config:
             run.settings["step"] = f"{config[f'step_{kind}']}({kind})"
-    run.settings |= knobs([one for one in document.get("env") or [] if isinstance(one, str)])
+    run.settings |= knobs(fields.texts(document, "env"))
     for device in fields.entries(config.get("devices", document.get("devices")), f"{source}: devices"):
         host, name = str(device.get("hostname")), str(device.get("device_info") or "")
         group = fields.whole(device, "group", source) if "group" in device else 0
         run.devices[fields.whole(device, "rank", source)] = (group, host, name)
     if document.get("nccl_version") is not None:
         run.version = version_of(fields.whole(document, "nccl_version", source))
-    run.failures = [f"the run failed: {str(said)[:160]}" for said in document.get("errors") or []]
+    run.failures = [f"the run failed: {said[:160]}" for said in fields.texts(document, "errors")]
     return run
 
 
@@ -90,7 +91,7 @@ def _program(document: Entry) -> str:
 def _take(table: Table, result: Entry, where: str) -> None:
     """Add one result to the table, or say why it is none."""
     size, count = fields.whole(result, "size", where), fields.whole(result, "count", where)
-    sides = [_timing(result, side, where) for side in ("out_of_place", "in_place")]
+    sides = [_timing(result, side, where) for side in _SIDES]
     faults = [side for side in sides if isinstance(side, str) and side]
     if faults or not any(sides):
         table.broken.append(f"{where} of {size} B: {faults[0] if faults else 'no time'}")
@@ -111,14 +112,14 @@ def _timing(result: Entry, side: str, where: str) -> Timing | str:
     of = fields.entry(given, where)
     time = of.get("time", of.get("cpu_time"))
     figures = [time, of.get("alg_bw"), of.get("bus_bw")]
-    if not all(isinstance(one, int | float) and 0 <= one < float("inf") for one in figures) or not time:
+    if not all(fields.is_figure(one) for one in figures) or not time:
         return f"{side} {figures} are no time and bandwidths"
     wrong, spread = of.get("nwrong"), result.get(f"{side}_per_iter")
     return Timing(
         time * _US,
         algbw=of["alg_bw"] * _GB,
         busbw=of["bus_bw"] * _GB,
-        wrong=int(wrong) if isinstance(wrong, int | float) and 0 <= wrong < float("inf") else None,
+        wrong=int(wrong) if fields.is_figure(wrong) else None,
         **(_iterations(fields.entry(spread, where), where) if spread else {}),
     )
 
@@ -136,12 +137,7 @@ def _iterations(of: Entry, where: str) -> dict[str, Any]:
 
 def _average(document: Entry) -> float | None:
     for key, inner in (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "bandwidith")):
-        found = _part(document, key).get(inner)
-        if isinstance(found, int | float):
+        found = fields.part(document, key).get(inner)
+        if fields.is_figure(found):
             return float(found)
     return None
-
-
-def _part(document: Entry, key: str) -> Entry:
-    found = document.get(key)
-    return found if isinstance(found, dict) else {}

@@ -12,7 +12,7 @@ from commsim.measurement.records import Measurement, Row, Timing
 from commsim.measurement.rounding import contradictions
 
 _GB, _US = 1e9, 1e-6
-_RANKS = re.compile(r"groupSize (\d{1,9})|world_size'?: (\d{1,9})")
+_RANKS = re.compile(r"groupSize ([1-9]\d{0,8})|world_size'?: ([1-9]\d{0,8})")
 _BACKEND = re.compile(r"backend: (\w+)")
 _ROW = re.compile(r"COMMS-RES-([a-z_]+)-(\w+)(\S*)((?:\s+\d{1,18}(?:\.\d{1,9})?){10})\s*$")
 _COLUMNS = ("size", "count", "p50", "p75", "p95", "min", "max", "algbw", "busbw", "total")

@@ -130,7 +130,6 @@ def _footer(of: Measurement, name: str) -> Iterator[str]:
     yield f"# Avg bus bandwidth    : {sum(rates) / len(rates) / _GB if rates else 0.0:g} "
     yield "#"
     yield f"# Collective test concluded: {name}"
-    yield "#"
 
 
 def _has_spread(of: Measurement) -> bool:

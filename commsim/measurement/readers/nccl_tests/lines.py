@@ -45,8 +45,9 @@ ROW = re.compile(rf"(?<![\w.])(\d+)\s+(\d+)\s+({_TYPES})(?=\s)(?:\s+({'|'.join(R
 _TAG = re.compile(r"^\s*(?:\[\d+,(\d+)\]<std\w+>:|(\d+):(?=\s)|\[(\d+)\](?=[\s#]))")
 _INNER_TAG = re.compile(r"\[\d+,\d+\]<std\w+>:")
 _MESSAGE = re.compile(r"[\w.-]*:\d+:\d+ \[-?\d+\]")
+_ADDRESSED = r"[\d.]+:\d+:\d+ \["  # a host that is known by its address, not a figure
 _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*$")
-_FIGURE = re.compile(rf"(\s+)(?!\w{_MESSAGE.pattern})([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|N/A|[+-]?nan|[+-]?inf)")
+_FIGURE = re.compile(rf"(\s+)(?!{_ADDRESSED})([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|N/A|[+-]?nan|[+-]?inf)")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ SPREAD = ("i_min", "i_max", "i_p99", "i_cv%")
 _GB, _US = 1e9, 1e-6
 _BLANK_GROUP = 24  # the figures out of place take 31 places or more, the gap before a time at most 13
 _UNEVEN = 1
+_ROOT = re.compile(r"-1|\d{1,9}")
 _NAMES = {"error": "#wrong", "cputime": "time"}
 
 
@@ -69,8 +71,11 @@ class OpenRow:
     @property
     def key(self) -> tuple[str, str, int]:
         """Return type, reduction and root: what one measurement has in common."""
-        has_root = self.layout.has_root(len(self.texts)) and bool(self.texts)
-        return self.head[2], self.head[3] or "none", int(float(self.texts[0])) if has_root else -1
+        return self.head[2], self.head[3] or "none", int(self._root)
+
+    @property
+    def _root(self) -> str:
+        return self.texts[0] if self.texts and self.layout.has_root(len(self.texts)) else "-1"
 
     def value(self) -> Row | str:
         """Return the row, or why it is none."""
@@ -78,6 +83,8 @@ class OpenRow:
         figures = self.texts[self.layout.has_root(len(self.texts)) :]
         if self.foreign or len(figures) not in {width, 2 * width}:
             return self._broken(len(figures))
+        if not _ROOT.fullmatch(self._root):
+            return f"line {self.line}: row of {self.head[0]} B is broken: {self._root!r} is no root"
         sides = [self._timing(figures[at : at + width]) for at in range(0, len(figures), width)]
         faults = [side for side in sides if isinstance(side, str)]
         if faults:

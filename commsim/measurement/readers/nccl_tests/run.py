@@ -18,6 +18,7 @@ _TAIL = {
     "unalign": re.compile(r"unalign: (\d+)"),
 }
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|[\da-f]*:[\da-f]*:[\da-f:]+")
+_MOST_RANKS = 1_000_000
 _HEAD = ("threads", "gpus_per_thread", "min_bytes", "max_bytes", "step")
 
 
@@ -68,13 +69,16 @@ class Run:
     @property
     def hosts(self) -> tuple[Host, ...]:
         """Return the hosts by number, with all their ranks; none when a shortened list does not tell them."""
+        last = max(self.devices, default=-1)
+        if last > _MOST_RANKS:
+            return ()
         ranks: dict[str, list[int]] = {}
         for rank in sorted(self.devices):
             ranks.setdefault(self.devices[rank][1], []).append(rank)
         listed = list(ranks.values())
-        if len(self.devices) <= max(self.devices, default=-1):
+        if len(self.devices) <= last:
             listed = [list(range(own[0], own[-1] + 1)) for own in listed]  # first and last of each host are printed
-        if sorted(rank for own in listed for rank in own) != list(range(max(self.devices, default=-1) + 1)):
+        if sorted(rank for own in listed for rank in own) != list(range(last + 1)):
             return ()
         return tuple(Host(tuple(own), self.devices[own[0]][2]) for own in listed)
 

@@ -95,7 +95,7 @@ class Table:
                 return self._said(columns, said, doubts)
             doubts.problem(f"{self.run.name} runs no operation that commsim knows")
             return ()
-        found = columns.candidates()
+        found = columns.candidates() or columns.candidates(trusting=False)
         for where, said in (("NCCL's messages", self._messages()), ("the name of the file", named(source))):
             if len(found) > 1 and said in {kind for kind, _ in found}:
                 found = tuple(one for one in found if one[0] is said)
@@ -108,11 +108,10 @@ class Table:
 
     def _said(self, columns: Columns, said: Collective, doubts: Doubts) -> tuple[Candidate, ...]:
         """The operation by the run's own word; the ranks by its list of devices, else by the figures."""
-        found = columns.candidates()
-        mine = tuple(one for one in found if one[0] is said)
-        if columns.rows and not mine:
-            doubts.problem(f"the columns and figures are not those of {self.run.name} on {self.run.ranks or '?'} ranks")
-        return mine if mine and columns.rows else ((said, self.run.ranks),)
+        found = columns.ranks_of(said)
+        if columns.rows and not found:
+            doubts.problem(f"the figures are not those of {self.run.name} on {self.run.ranks or '?'} ranks")
+        return ((said, found[0] if len(found) == 1 and columns.rows else self.run.ranks),)
 
     def _messages(self) -> Collective | None:
         return named(next(iter(self.run.ops))) if len(self.run.ops) == 1 else None
