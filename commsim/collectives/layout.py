@@ -76,9 +76,10 @@ class Layout:
         return _ranks(self)
 
     def within(self, unit: int) -> int:
-        """Return how many consecutive members share one unit of so many ranks; 1 when that differs from unit to unit.
+        """Return the most consecutive members such that in every group each so many share one unit of so many ranks.
 
-        It is the inner size at which a two-level algorithm splits the group.
+        It is the inner size at which a two-level algorithm splits the group. Where some groups lie across two units and
+        others in one, it is what suits all: 8 for groups of 16 in units of 72.
         """
         return _within(self, unit)
 
@@ -132,9 +133,5 @@ def _spread(dims: tuple[Dim, ...]) -> Ints:
 
 @lru_cache(maxsize=4096)
 def _within(layout: Layout, unit: int) -> int:
-    blocks = _ranks(layout) // unit
-    changes = np.flatnonzero(np.diff(blocks[0])) + 1
-    inner = int(changes[0]) if len(changes) else layout.size
-    even = layout.size % inner == 0 and bool((blocks.reshape(len(blocks), -1, inner) == blocks[:, ::inner, None]).all())
-    distinct = even and bool(np.diff(np.sort(blocks[:, ::inner], axis=1), axis=1).all())
-    return inner if distinct else 1
+    crossed = (np.diff(_ranks(layout) // unit, axis=1) != 0).any(axis=0)
+    return int(np.gcd.reduce(np.append(np.flatnonzero(crossed) + 1, layout.size)))

@@ -46,10 +46,12 @@ def test_ranks_are_as_many_as_the_layout_says(dims: tuple[Dim, ...]) -> None:
         (Layout(((4, 16),)), 8, 1),
         (Layout(((2, 4), (4, 8))), 8, 2),
         (Layout(((2, 1), (4, 8)), ((4, 2),)), 8, 2),
-        (Layout.first(12), 8, 1),  # eight in one unit, four in the next
+        (Layout.first(12), 8, 4),  # eight in one unit, four in the next
+        (Layout.first(11), 8, 1),
+        (Layout(((16, 1),), ((9, 16),)), 72, 8),  # the fifth lies across two units
         (Layout.of([0, 1, 8, 9]), 8, 2),
         (Layout.of([0, 8, 1, 9]), 8, 1),  # neighbours in the group are none in the machine
-        (Layout.of([0, 1, 8, 9, 2, 3]), 8, 1),  # comes back to the first unit
+        (Layout.of([0, 1, 8, 9, 2, 3]), 8, 2),  # comes back to the first unit
         (Layout(((3, 4),), ((2, 1),)), 8, 1),
     ],
 )

@@ -124,6 +124,16 @@ def test_a_ring_of_a_mesh_uses_every_pair() -> None:
     assert kind(priced("ring", ALL_GATHER, Layout.first(4), mesh(4)), "nvlink")[0] == pytest.approx(3 / 4)
 
 
+def test_a_group_across_two_racks_uses_every_nic() -> None:
+    """Of groups of 16 in racks of 72 every ninth has 8 GPUs on each side: it talks through the NICs of all 16."""
+    machine = load("gb200-nvl72", gpus=144).topology
+    across, whole = (
+        kind(priced("ring", ALL_GATHER, layout, machine), "infiniband nic")[0]
+        for layout in (Layout(((16, 1),), ((9, 16),)), Layout(((8, 1), (2, 72))))
+    )
+    assert across == pytest.approx(whole) == pytest.approx(15 / 16 / 8)
+
+
 def test_rings_between_meshes_use_every_pair_of_each() -> None:
     """A ring for each of 8 rails, and each of the 56 directed pairs of a node is a step of one of them."""
     machine = load("mi300x", nodes=3).topology

@@ -41,7 +41,7 @@ class Group:
 
     @property
     def outer(self) -> int:
-        """How many domains the group touches."""
+        """How many such rows there are: the domains that the group touches, or more where it fills them unevenly."""
         return self.size // self.inner
 
     @property
