@@ -74,6 +74,21 @@ def test_names(text: str, op: str | None) -> None:
     assert named(text) == (COLLECTIVES[op] if op else None)
 
 
+@pytest.mark.parametrize(
+    ("op", "ranks", "row", "algbw", "busbw"),
+    [  # as public logs print them: an AWS p5, a GCP a3mega, a pair of H100 nodes with one GPU each, a box of H100
+        ("all_reduce", 16, Row(2147483648, 0, Timing(9197.5e-6)), 233.49, 437.79),
+        ("all_gather", 16, Row(8589934592, 0, Timing(42668.7e-6)), 201.32, 188.73),
+        ("all_to_all", 2, Row(268435456, 0, Timing(9956.44e-6)), 26.96, 13.48),
+        ("all_reduce", 8, Row(17179869184, 0, Timing(62340.7e-6)), 275.58, 482.27),
+    ],
+)
+def test_bandwidths_are_those_of_nccl_tests(op: str, ranks: int, row: Row, algbw: float, busbw: float) -> None:
+    one = Measurement(((COLLECTIVES[op], ranks),), (row,))
+    assert round(float(one.algbw[0]) / 1e9, 2) == algbw
+    assert round(float(one.busbw[0]) / 1e9, 2) == busbw
+
+
 def test_types_by_torch() -> None:
     assert [dtype(name) for name in ("torch.float32", "float16", "bfloat16", "int")] == [
         "float",

@@ -76,6 +76,16 @@ def test_nothing_of_the_environment_but_settings(tmp_path: Path) -> None:
     assert [word for word in ("hunter2", "ada", "ens7", "gpu-a7") if word in repr(found)] == []
 
 
+def test_one_device_of_a_process_stands_for_all(tmp_path: Path) -> None:
+    """A trap of the JSON: of a process with eight GPUs only one may be listed."""
+    document = run(average_bus_bandwidth={})
+    config = {**document["config"], "nthreads": 1, "ngpus": 8, "devices": document["config"]["devices"][:1]}
+    (found,) = read(tmp_path, {**document, "config": config})
+    assert (found.ranks, found.nodes, found.problems) == (8, 1, ())
+    with pytest.raises(InputError, match="GPUs of one process"):
+        read(tmp_path, {**document, "config": {**config, "ngpus": 0}})
+
+
 @pytest.mark.parametrize("key", ["average_bus_bandwidth", "average_bus_bandwidith"])
 def test_misspelt_average(tmp_path: Path, key: str) -> None:
     inner = "bandwidith" if "width" not in key else "bandwidth"

@@ -94,6 +94,11 @@ def test_a_row_cut_within_a_figure_is_named(read: Reading) -> None:
     assert any("line" in said and "1048576 B is broken" in said for said in found.problems)
 
 
+def test_columns_that_touch_are_named(read: Reading) -> None:
+    found = read.one(log().replace("    100.0   10.49", "1000000.1010.49"))
+    assert any("1048576 B is broken" in said for said in found.problems)
+
+
 def test_a_lost_row_is_missed(read: Reading) -> None:
     found = read.one(log().replace(ROWS[0] + "\n", ""))
     assert "1 rows of the 2 sizes that were to be measured" in found.problems

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commsim.measurement.fields import Entry
 
 _GB, _US = 1e9, 1e-6
+_MOST_DEVICES, _MOST_RANKS = 1_024, 1_000_000
 _SIDES = ("out_of_place", "in_place")
 _CONFIG = {
     "nthreads": "threads",
@@ -68,14 +69,30 @@ def _preamble(document: Entry, source: str) -> Run:
         if f"step_{kind}" in config:
             run.settings["step"] = f"{config[f'step_{kind}']}({kind})"
     run.settings |= knobs(fields.texts(document, "env"))
-    for device in fields.entries(config.get("devices", document.get("devices")), f"{source}: devices"):
-        host, name = str(device.get("hostname")), str(device.get("device_info") or "")
-        group = fields.whole(device, "group", source) if "group" in device else 0
-        run.devices[fields.whole(device, "rank", source)] = (group, host, name)
+    devices = fields.entries(config.get("devices", document.get("devices")), f"{source}: devices")
+    run.devices = _devices(devices, config, f"{source}: devices")
     if document.get("nccl_version") is not None:
         run.version = version_of(fields.whole(document, "nccl_version", source))
     run.failures = [f"the run failed: {said[:160]}" for said in fields.texts(document, "errors")]
     return run
+
+
+def _devices(devices: list[Entry], config: Entry, where: str) -> dict[int, tuple[int, str, str]]:
+    """Group, host and accelerator by rank; where one device of each process is listed, it stands for all of them."""
+    listed = sorted(devices, key=lambda one: fields.whole(one, "rank", where))
+    own = [fields.whole(config, key, where) if key in config else 1 for key in ("nthreads", "ngpus")]
+    processes = len({(str(one.get("hostname")), str(one.get("pid"))) for one in listed})
+    each = own[0] * own[1] if processes == len(listed) else 1
+    if not 0 < each <= _MOST_DEVICES or each * len(listed) > _MOST_RANKS:
+        raise InputError(where, each, "the GPUs of one process belong here")
+    places = [(_group(one, where), str(one.get("hostname")), str(one.get("device_info") or "")) for one in listed]
+    if each == 1:
+        return {fields.whole(one, "rank", where): place for one, place in zip(listed, places)}
+    return {n * each + k: place for n, place in enumerate(places) for k in range(each)}
+
+
+def _group(device: Entry, where: str) -> int:
+    return fields.whole(device, "group", where) if "group" in device else 0
 
 
 def _program(document: Entry) -> str:
