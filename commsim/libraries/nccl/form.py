@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.errors import InputError
 from commsim.hardware.nccl_xml import write_xml
@@ -22,10 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from commsim.hardware.system import System
+    from commsim.libraries.nccl.search.devices import Machine
 
 Members = tuple[int, ...]
 """GPUs of a node that take part, by their place in it; all when there are none."""
 _DEFAULT = Knobs()
+
+
+class Node(NamedTuple):
+    """What NCCL calls a node, as topology XML, and which of its GPUs take part."""
+
+    xml: str
+    members: Members = ()
+
+    def machine(self, version: str) -> Machine:
+        """Return what a version of NCCL sees of it. InputError when it is no machine for NCCL."""
+        whole = detect(parse(self.xml, "topology"), constants(version).links)
+        return whole.only(self.members) if self.members else whole
 
 
 def of_xml(
@@ -35,9 +48,11 @@ def of_xml(
 
     InputError when the file is none, or has no such GPUs.
     """
-    is_text = isinstance(source, str) and source.lstrip().startswith("<")
-    text = str(source) if is_text else opened(Path(source)).decode("utf-8", "replace")
-    return _formed(text, "topology" if is_text else str(source), nodes, members, knobs, version)
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return _formed(Node(source, members), nodes, knobs, version)
+    content = opened(Path(source))
+    parse(content, str(source))
+    return _formed(Node(content.decode("utf-8", "replace"), members), nodes, knobs, version)
 
 
 def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator:
@@ -53,8 +68,8 @@ def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT,
     nodes, rest = -(-system.nodes // hosts), system.nodes % hosts
     sizes = [min(hosts, system.nodes)] + ([rest] if nodes > 1 and rest else [])
     shapes = [write_xml(replace(system, nodes=size)) for size in sizes]
-    formed = [_formed(shape, system.name, nodes, members, knobs, version) for shape in shapes]
-    ranks = system.gpus if not members else len(members) * nodes
+    formed = [_formed(Node(shape, members), nodes, knobs, version) for shape in shapes]
+    ranks = len(members) * nodes if members else system.gpus
     return replace(formed[0], ranks=ranks, graphs=least([one.graphs for one in formed]))
 
 
@@ -92,27 +107,23 @@ def _least(graphs: list[Graph]) -> Graph:
 
 
 @lru_cache(maxsize=256)
-def _formed(text: str, name: str, nodes: int, members: Members, knobs: Knobs, version: str) -> Communicator:  # noqa: PLR0917 - a key
-    """The communicator of nodes that are all alike; what was searched for once is remembered."""
-    machine, known = detect(parse(text, name), constants(version).links), constants(version)
-    if members:
-        machine = machine.only(members)
-    graphs = _found(text, members, knobs, version, inter=nodes > 1)
+def _formed(node: Node, nodes: int, knobs: Knobs, version: str) -> Communicator:
+    """The communicator of nodes that are all alike."""
+    machine = node.machine(version)
     return Communicator(
         ranks=nodes * len(machine.gpus),
         nodes=nodes,
         capability=machine.capability,
-        graphs=graphs,
+        graphs=_found(node, knobs, version, inter=nodes > 1),
         cpu=machine.cpu,
         highest_capability=machine.highest_capability,
         nvswitch=machine.switched,
         knobs=knobs,
-        constants=known,
+        constants=constants(version),
     )
 
 
 @lru_cache(maxsize=256)
-def _found(text: str, members: Members, knobs: Knobs, version: str, *, inter: bool) -> Graphs:
-    known = constants(version)
-    machine = detect(parse(text, "topology"), known.links)
-    return find(machine.only(members) if members else machine, known, knobs, inter=inter)
+def _found(node: Node, knobs: Knobs, version: str, *, inter: bool) -> Graphs:
+    """The graphs of a node, searched for once: they are the same for any number of nodes above one."""
+    return find(node.machine(version), constants(version), knobs, inter=inter)

@@ -147,7 +147,7 @@ class _Relaxation:
     hops: int = 0
     faster: bool = False
     times: dict[Found, int] = field(default_factory=dict)
-    skipped: list[Found] = field(default_factory=list)
+    owed: list[tuple[Found, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, search: Search, wanted: Found) -> _Relaxation:
@@ -203,15 +203,20 @@ class _Relaxation:
             tried = self._relaxed(tried, time)
 
     def _is_over(self, tried: Found) -> bool:
-        """Whether the time for all attempts is over before this one; those left out are tried now if it may be so."""
-        second = not tried.same and tried.pattern != Pattern.NVLS
-        if second or not self.best.channels:
+        """Whether the time for all attempts is over before this one; what was cut short is measured if that decides."""
+        if not self.best.channels or (not tried.same and tried.pattern != Pattern.NVLS):
             return False
-        while self.skipped and self.left >= 0 > self.left - _TIME * len(self.skipped):
-            left_out = self.skipped.pop()
-            attempt = Attempt(left_out, self.best, self.search.order, self.search.room, self.search.inter, inf)
-            self.left -= _TIME - attempt.run(_TIME)[1]
+        while self.owed and self.left >= 0 > self.left - sum(credit for _, credit in self.owed):
+            cut, credit = self.owed.pop()
+            self.left -= credit - self._measured(cut)
         return self.left < 0
+
+    def _measured(self, cut: Found) -> int:
+        """The time that an attempt leaves which finds nothing better."""
+        if cut not in self.times:
+            attempt = Attempt(cut, self.best, self.search.order, self.search.room, self.search.inter, inf)
+            self.times[cut] = attempt.run(_TIME_SAME if cut.same else _TIME)[1]
+        return self.times[cut]
 
     @property
     def _saturated(self) -> bool:
@@ -219,20 +224,26 @@ class _Relaxation:
 
     def _attempt(self, tried: Found) -> int:
         """Try, unless nothing better can come of it, and return the time that was left."""
-        time = _TIME_SAME if tried.same else _TIME
+        time, alike = _TIME_SAME if tried.same else _TIME, self._limited(tried)
         self.left -= time
         if self._hopeless(tried):
-            self.skipped += [] if tried.same else [tried]
-            return time
-        known = self.times.get(self._limited(tried))
-        if known is not None and tried.pattern != Pattern.COLLNET_DIRECT:
-            return known
+            return self._cut(alike, time)
+        if alike in self.times and tried.pattern != Pattern.COLLNET_DIRECT:
+            return self.times[alike]
         search = self.search
         attempt = Attempt(tried, self.best, search.order, search.room, search.inter, self._enough(tried), self.hops)
         self.best, left = attempt.run(time)
+        if attempt.over and left > 0:
+            return self._cut(alike, left)
         # NCCL counts fractions of hops down to whole ones, and does not begin anew: what is lost stays so.
         self.hops = self.hops if attempt.over else attempt.hops
-        self.times[self._limited(tried)] = left
+        self.times[alike] = left
+        return left
+
+    def _cut(self, alike: Found, left: int) -> int:
+        """Note that an attempt was cut short: it would have left less of the time than is credited for it."""
+        if not self._second_follows(alike):
+            self.owed.append((alike, left))
         return left
 
     def _limited(self, tried: Found) -> Found:
@@ -260,7 +271,7 @@ class _Relaxation:
     def _relaxed(self, tried: Found, time: int) -> Found | None:
         """What is tried next: other orders, a simpler tree, farther paths, other ports, less speed; None at the end."""
         best, machine = self.best, self.search.paths.machine
-        if tried.same and not (machine.cpu == "amd" and tried.type_intra == Path.SYS):
+        if self._second_follows(tried):
             return replace(tried, same=False)
         tried = replace(tried, same=best.pattern != Pattern.NVLS)
         self.left = _TIME_IN_ALL if time == -1 else self.left + time
@@ -270,6 +281,10 @@ class _Relaxation:
             return replace(tried, pattern=Pattern.TREE)
         tried = replace(tried, pattern=best.pattern)
         return self._farther(tried) or self._crossing(tried) or self._slower(tried)
+
+    def _second_follows(self, tried: Found) -> bool:
+        """Whether an attempt with all channels alike is followed by one without, for which its time is not credited."""
+        return tried.same and not (self.search.paths.machine.cpu == "amd" and tried.type_intra == Path.SYS)
 
     def _farther(self, tried: Found) -> Found | None:
         """Over farther paths between GPUs, then to ports, while nothing nearer was found."""
