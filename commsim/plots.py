@@ -11,7 +11,7 @@ from commsim import __version__
 from commsim.errors import InputError
 from commsim.libraries.calibration import Case
 from commsim.tables import memory_parts, time_parts
-from commsim.units import UNITS, show, show_size
+from commsim.units import UNITS, counted, show, show_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,8 @@ MARKERS = "o^s"
 DASHES = {"Simple": "-", "LL128": "--", "LL": ":"}
 FEWEST = 2
 """Sizes that make a line."""
+FEW_DECADES = 200.0
+"""An axis that spans less has ticks at 1, 2 and 5 as well."""
 
 
 def save(figure: Figure, path: Path | str) -> None:
@@ -76,7 +78,9 @@ def busbw(sweep: Sweep) -> Figure:
     _draw_candidates(axes, timing)
     _scale_by_size(axes, sizes)
     axes.set_ylabel("bus bandwidth, GB/s")
-    axes.set_title(f"{timing.op.name} of {timing.ranks:,} GPUs of {sweep.system.name}", loc="left", weight="bold")
+    axes.set_title(
+        f"{timing.op.name} of {counted(timing.ranks, 'GPU')} of {sweep.system.name}", loc="left", weight="bold"
+    )
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     _sign(figure, f"bus bandwidth as nccl-tests counts it; size is {timing.op.size}")
     return figure
@@ -96,7 +100,7 @@ def breakdown(estimate: Estimate) -> Figure:
     lower.axvline(memory.capacity / scale, color=INK, lw=2, label=f"of  {show(memory.capacity, 'B', 3)}")
     for axes in (upper, lower):
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    title = f"{setting.model.name} on {setting.system.gpus:,} GPUs of {setting.system.name}"
+    title = f"{setting.model.name} on {counted(setting.system.gpus, 'GPU')} of {setting.system.name}"
     upper.set_title(f"{title}: {show(estimate.step_time, 's', 3)}, MFU {estimate.mfu:.1%}", loc="left", weight="bold")
     _sign(figure, ",".join(f"{axis.name}={axis.size}" for axis in setting.plan.axes))
     return figure
@@ -140,6 +144,8 @@ def _stack(axes: Axes, bars: dict[str, dict[str, float]], dimension: str) -> flo
     for row, parts in enumerate(bars.values()):
         left = 0.0
         for name, value in parts.items():
+            if not value:
+                continue
             label = f"{name}  {show(value, dimension, 3)}" if row == 0 else None
             colour = COLOURS.get(name.removeprefix("exposed: "), PALE)
             axes.barh(row, value / scale, left=left, color=colour, height=0.6, label=label)
@@ -152,13 +158,18 @@ def _stack(axes: Axes, bars: dict[str, dict[str, float]], dimension: str) -> flo
 
 def _scale_by_size(axes: Axes, sizes: Floats) -> None:
     """Make both axes logarithmic; sizes go by powers of two, as nccl-tests counts."""
+    from matplotlib.ticker import LogLocator
+
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     powers = np.arange(np.ceil(np.log2(sizes.min())), np.floor(np.log2(sizes.max())) + 1)
     ticks = 2.0 ** powers[:: max(1, len(powers) // 8)]
     axes.set_xticks(ticks, [show_size(tick) for tick in ticks])
     axes.minorticks_off()
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    low, high = axes.get_ylim()
+    if high < low * FEW_DECADES:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid(color="#dddddd", lw=0.6)
     axes.set_xlabel("size")
 

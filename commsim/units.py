@@ -128,3 +128,8 @@ def show_size(size: float) -> str:
     power = min(5, max(0, math.floor(math.log(size, 1024) + 1e-12))) if size >= 1 else 0
     name = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")[power]
     return f"{_rounded(size / 1024**power, 4)} {name}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: `1 node`, `2,048 nodes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

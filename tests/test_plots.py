@@ -69,6 +69,14 @@ def test_axes_are_logarithmic_and_say_their_units(swept: Sweep) -> None:
     assert axes.get_title(loc="left") == "all_reduce of 72 GPUs of vr-nvl72"
 
 
+def test_a_narrow_axis_has_ticks_enough_to_read() -> None:
+    """From 18 to 428 GB/s only one power of ten lies between the ends."""
+    (axes,) = busbw(sweep("send_recv", cs.load("hgx-h100"), "256K..1M")).axes
+    low, high = axes.get_ylim()
+    assert 10 < low < high < 1000
+    assert [tick for tick in axes.get_yticks() if low <= tick <= high] == pytest.approx([20, 50, 100, 200])
+
+
 def test_uncertain_figures_are_a_band(swept: Sweep) -> None:
     assert len(busbw(swept).axes[0].collections) == 1
     assert len(busbw(sweep("all_reduce", cs.load("hgx-h100"), "1K..1M")).axes[0].collections) == 0
@@ -94,6 +102,14 @@ def test_bars_are_as_long_as_the_steps(system: str, bars: list[str]) -> None:
     shown = [step.step_time, *(step.range or ())]
     assert lengths(upper) == pytest.approx([seconds / unit(upper) for seconds in shown])
     assert lengths(lower) == pytest.approx([step.memory.total / unit(lower)])
+
+
+def test_what_takes_no_time_is_not_named() -> None:
+    step = cs.estimate(cs.model("llama3.1-8b"), cs.Plan(cs.Data(1)), cs.load("gb10"), global_batch=1)
+    figure = breakdown(step)
+    assert figure.axes[0].get_title(loc="left").startswith("llama3.1-8b on 1 GPU of gb10: ")
+    _, named = figure.axes[0].get_legend_handles_labels()
+    assert [label.partition("  ")[0] for label in named] == ["compute", "optimizer"]
 
 
 def test_every_figure_says_that_it_is_a_prediction(swept: Sweep) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.errors import InputError
-from commsim.units import UNITS, parse, parse_size, parse_sizes, show, show_size
+from commsim.units import UNITS, counted, parse, parse_size, parse_sizes, show, show_size
 
 quantities = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 
@@ -92,3 +92,8 @@ def test_a_size_is_shown_within_a_thousandth(size: int) -> None:
     number, unit = show_size(size).split()
     power = ("B", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
     assert math.isclose(float(number) * 1024**power, size, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 nodes"), (1, "1 node"), (2048, "2,048 nodes")])
+def test_counted(count: int, text: str) -> None:
+    assert counted(count, "node") == text

@@ -11,14 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli.options import Json, Plot, library, machine, refuse_for_ideal, takes
-from commsim.cli.output import counted, display, document, number, points, table
+from commsim.cli.output import display, document, number, points, table
 from commsim.errors import InputError
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
 from commsim.libraries.sweep import Sweep, sweep
 from commsim.tables import Record, candidates, records
-from commsim.units import parse_size, parse_sizes, show_size
+from commsim.units import counted, parse_size, parse_sizes, show_size
 
 NOT_YET = ("dispatch", "combine")
 

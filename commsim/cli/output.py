@@ -81,11 +81,6 @@ def between(low: float, high: float, dimension: str, digits: int = 3) -> str:
     return f"{first.removesuffix(unit).strip()}-{last}" if first.partition(" ")[2] == unit else f"{first}-{last}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number of things: `1 node`, `2,048 nodes`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def bar(share: float, width: int = BAR_WIDTH) -> str:
     """Return a bar whose full width is 1."""
     return f"[cyan]{'█' * round(min(1.0, max(0.0, share)) * width)}[/]"

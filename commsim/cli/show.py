@@ -6,13 +6,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli.options import Calibrated, Json, Sources, machine, takes
-from commsim.cli.output import between, counted, display, document, number, points, table, titled
+from commsim.cli.output import between, display, document, number, points, table, titled
 from commsim.figures import at, is_range
 from commsim.hardware.catalogue import figures
 from commsim.hardware.shelf import sources as documents
 from commsim.hardware.system import System
 from commsim.libraries.calibration import Calibration, calibration
 from commsim.tables import Record, records
+from commsim.units import counted
 from commsim.units import show as quantity
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from commsim.cli.output import bar, between, counted, number, points, table, titled
+from commsim.cli.output import bar, between, number, points, table, titled
 from commsim.tables import memory_parts, records, time_parts
 from commsim.training.estimate import WHAT_IFS
-from commsim.units import show, show_size
+from commsim.units import counted, show, show_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,11 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli.options import Json, Plot
-from commsim.cli.output import counted, display, document, points, table
+from commsim.cli.output import display, document, points, table
 from commsim.errors import InputError
 from commsim.shipped import folder
 from commsim.tables import Record
 from commsim.training.configs.rows import read_rows
+from commsim.units import counted
 from commsim.validation.agreement import Agreement
 from commsim.validation.published import read_published
 from commsim.validation.training import VIEWS, Case, Validation

@@ -21,7 +21,7 @@ from commsim.training.setting import UNFUSED, Setting
 from commsim.training.sources import Sources, sources
 from commsim.training.step import Step, step
 from commsim.training.work import model_flops
-from commsim.units import show
+from commsim.units import counted, show
 
 if TYPE_CHECKING:
     from commsim.hardware.system import System
@@ -116,7 +116,7 @@ class Estimate:
         exposed = {f"{axis} exposed": seconds for axis, seconds in self.step.exposed.items()}
         used = f"{show(self.memory.total, 'B', 3)} of {show(self.memory.capacity, 'B', 3)}"
         lines = [
-            f"{self.setting.model.name} on {self.setting.system.gpus} GPUs of {self.setting.system.name}",
+            f"{self.setting.model.name} on {counted(self.setting.system.gpus, 'GPU')} of {self.setting.system.name}",
             str(self.setting.plan),
             f"step {show(self.step_time, 's', 4)}, MFU {self.mfu:.1%}",
             f"{self.tokens_per_second_per_gpu:.1f} tokens/s/GPU",
