@@ -10,9 +10,14 @@ import pytest
 from commsim.collectives.algorithms import ALGORITHMS
 from commsim.collectives.algorithms.table import Group
 from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE
+from commsim.stragglers.cast import Cast
+from commsim.stragglers.kinds import Jitter
 from commsim.stragglers.laws import Gamma, Lognormal
 from commsim.stragglers.maxima import Maximum
+from commsim.stragglers.parts import Parts
 from commsim.stragglers.propagation import drawn, through
+from commsim.stragglers.simulate import Stage
+from commsim.training.pipeline import compiled
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -36,6 +41,18 @@ def test_barriers_by_brute_force(benchmark: BenchmarkFixture) -> None:
         return [law.sample(rng, (10, RANKS)).max(axis=1).mean() for _ in range(STEPS // 10)]
 
     benchmark(every_rank)
+
+
+@pytest.mark.parametrize("trials", [250, 1000])
+def test_pipelines_with_jitter(benchmark: BenchmarkFixture, trials: int) -> None:
+    """16 stages, 128 replicas, 32 micro-batches: 131 million operations for 1,000 trials, each with its own draw."""
+    stages, replicas, microbatches = 16, 128, 32
+    nothing = np.zeros(stages)
+    compute = np.ones((2, 1, stages))
+    known = Parts(compiled("1f1b", stages, microbatches), compute, 0 * compute, nothing, 0.0, nothing, nothing)
+    stage = Stage(known, Cast(stages, replicas, 1, ()), known.seconds)
+    (effect,) = Jitter(0.015).effects
+    benchmark(stage.steps, [(effect, np.random.default_rng(0))], trials)
 
 
 def test_exact_maximum(benchmark: BenchmarkFixture) -> None:

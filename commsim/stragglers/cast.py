@@ -1,0 +1,128 @@
+"""Who takes part in a step, by which number, and what is drawn for each?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.errors import InputError
+from commsim.stragglers.maxima import Maximum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.random import Generator
+
+    from commsim.stragglers.effects import Effect, Target
+    from commsim.stragglers.laws.law import Floats
+    from commsim.training.plan import Plan
+
+Ints = NDArray[np.int64]
+Drawn = tuple["Effect", "Generator"]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The ranks of a plan: `members` of each of `stages` x `replicas` groups wait for each other in every operation."""
+
+    stages: int
+    replicas: int
+    members: int
+    dims: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Cast:
+        """Return who takes part in a plan."""
+        dims = tuple((name, extent, stride) for name, (extent, stride) in plan.dims().items())
+        return cls(plan.pipeline, plan.data, plan.tensor * plan.context, dims)
+
+    @property
+    def ranks(self) -> int:
+        """All of them."""
+        return self.stages * self.replicas * self.members
+
+    def shape(self, target: Target) -> tuple[int, int, int]:
+        """Return how many of a target there are: [stage, member, replica], 1 where it is not told apart."""
+        stages, members, replicas = {
+            "rank": (self.stages, self.members, self.replicas),
+            "group": (self.stages, 1, self.replicas),
+            "link": (self.stages, 1, self.replicas),
+            "replica": (1, 1, self.replicas),
+            "stage": (self.stages, 1, 1),
+            "all": (1, 1, 1),
+        }[target.each]
+        return stages, members, replicas
+
+    def numbered(self, target: Target) -> Ints:
+        """Return where the target's numbers stand in its shape, flat; InputError for one that is not there."""
+        size = math.prod(self.shape(target))
+        for number in target.which:
+            least = -size if target.each == "stage" else 0
+            if not isinstance(number, int) or not least <= number < size:
+                raise InputError(target.each, number, f"one of the {size}, numbered from 0, belongs here")
+        numbers = np.array(target.which, dtype=np.int64) % size
+        if target.each == "rank":
+            return self._places(numbers)
+        if target.each in {"group", "link"}:
+            return numbers % self.stages * self.replicas + numbers // self.stages
+        return numbers
+
+    def _places(self, ranks: Ints) -> Ints:
+        """Where ranks stand in [stage, member, replica], by the order of the plan's axes."""
+        place = {name: ranks // stride % extent for name, extent, stride in self.dims}
+        sizes = {name: extent for name, extent, _ in self.dims}
+        none = np.zeros_like(ranks)
+        member = place.get("tensor", none) + sizes.get("tensor", 1) * place.get("context", none)
+        stage = place.get("pipeline", none)
+        found: Ints = (stage * self.members + member) * self.replicas + place.get("data", none)
+        return found
+
+
+def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:
+    """Return what effects alike in all but target and law come to for each group, [stage, trial, replica].
+
+    Factors multiply and times add up for each rank; a group waits for its slowest. One effect that hits every rank is
+    drawn as a maximum directly.
+    """
+    effects = [effect for effect, _ in drawn]
+    if len(drawn) == 1 and effects[0].target.each == "rank" and not _chosen(effects[0].target):
+        effect, rng = drawn[0]
+        return Maximum(effect.law, cast.members).sample(rng, (cast.stages, trials, cast.replicas))
+    each = [_of_each(cast, effect, trials, rng) for effect, rng in drawn]
+    total = each[0]
+    for more in each[1:]:
+        total = total * more if effects[0].unit == "factor" else total + more
+    found: Floats = total.max(axis=1)
+    return found
+
+
+def _chosen(target: Target) -> bool:
+    return bool(target.which) or target.count is not None
+
+
+def _of_each(cast: Cast, effect: Effect, trials: int, rng: Generator) -> Floats:
+    """What an effect does to each of its target, [stage, member, trial, replica]."""
+    target, shape = effect.target, cast.shape(effect.target)
+    stages, members, replicas = shape
+    if not _chosen(target):
+        return effect.law.sample(rng, (stages, members, trials, replicas))
+    size = math.prod(shape)
+    hit = cast.numbered(target)[:, None] if target.which else _at_random(size, target, trials, rng)
+    flat = np.full((size, trials), effect.nothing)
+    flat[hit, np.arange(trials)] = effect.law.sample(rng, (hit.shape[0], trials))
+    found: Floats = np.moveaxis(flat.reshape(*shape, trials), 3, 2)
+    return found
+
+
+def _at_random(size: int, target: Target, trials: int, rng: Generator) -> Ints:
+    """So many different ones, [one, trial]."""
+    count = target.count or 1
+    if count > size:
+        raise InputError(f"{target.each}: count", count, f"there are {size}")
+    if count == 1:
+        return rng.integers(size, size=(1, trials))
+    return np.array([rng.choice(size, count, replace=False) for _ in range(trials)]).T

@@ -1,0 +1,139 @@
+"""What do causes of lateness do to the time of a step?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.errors import InputError
+from commsim.stragglers.cast import Cast
+from commsim.stragglers.kinds import Failures, Straggler
+from commsim.stragglers.parts import parts
+from commsim.stragglers.simulate import Stage
+from commsim.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from commsim.stragglers.cast import Drawn
+    from commsim.stragglers.laws.law import Floats
+    from commsim.training.estimate import Estimate
+
+_MOST = 10**8
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Many steps of an estimate with causes at work, each at a random moment of a random job.
+
+    `seconds` [step] are their times, `ideal` that of a step in which nobody is late. Causes that last for a job are
+    drawn anew in each step, so that a quantile is one over jobs and steps together.
+    """
+
+    estimate: Estimate
+    causes: tuple[Straggler, ...]
+    seed: int
+    seconds: Floats
+    ideal: float
+
+    @property
+    def mean(self) -> float:
+        """Mean time of a step, s."""
+        return float(self.seconds.mean())
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean, s."""
+        return float(self.seconds.std(ddof=1) / math.sqrt(self.seconds.size)) if self.seconds.size > 1 else math.inf
+
+    def quantile(self, chance: float) -> float:
+        """Return the time that this share of the steps does not exceed, s; InputError unless between 0 and 1."""
+        if not 0 <= chance <= 1:
+            raise InputError("quantile", chance, "between 0 and 1 belongs here")
+        return float(np.quantile(self.seconds, chance))
+
+    def quantile_error(self, chance: float) -> float:
+        """Return the standard error of the quantile, s, by the quantiles one error of its chance away."""
+        away = math.sqrt(chance * (1 - chance) / self.seconds.size)
+        low, high = (min(max(chance + sign * away, 0.0), 1.0) for sign in (-1, 1))
+        return (self.quantile(high) - self.quantile(low)) / 2
+
+    def slowdown(self, chance: float | None = None) -> float:
+        """Return the mean step over the ideal one, or that of a quantile of the steps."""
+        return (self.mean if chance is None else self.quantile(chance)) / self.ideal
+
+    @property
+    def lost(self) -> float:
+        """Time lost to failures, in parts of the time of the steps."""
+        gpus = self.estimate.setting.system.gpus
+        return sum(cause.lost(gpus) for cause in self.causes if isinstance(cause, Failures))
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second that are expected of all GPUs, failures counted."""
+        return self.estimate.setting.tokens_per_step / (self.mean * (1 + self.lost))
+
+    @cached_property
+    def by_cause(self) -> tuple[tuple[Straggler, float, float], ...]:
+        """Each cause with the slowdown of the mean step that it makes alone, and what remains of all without it.
+
+        The draws are those of the run, so that the differences are the cause's own; they do not add up.
+        """
+        every = range(len(self.causes))
+        return tuple(
+            (self.causes[one], self._with([one]), self._with([other for other in every if other != one]))
+            for one in every
+        )
+
+    def _with(self, some: list[int]) -> float:
+        drawn = _steps(_stage(self.estimate), self.causes, some, (self.seconds.size, self.seed))
+        return float(drawn.mean()) / self.ideal
+
+    def __str__(self) -> str:
+        """The run in a few lines."""
+        levels = ", ".join(f"p{100 * chance:g} {show(self.quantile(chance), 's', 4)}" for chance in (0.5, 0.95, 0.99))
+        return "\n".join(
+            [
+                f"{self.seconds.size} steps, seed {self.seed}, {len(self.causes)} causes",
+                f"nobody late {show(self.ideal, 's', 4)}; mean {show(self.mean, 's', 4)} +- {show(self.error, 's', 2)}",
+                f"{levels}; slowdown {self.slowdown():.4f}",
+            ]
+        )
+
+
+def run(estimate: Estimate, causes: Iterable[Straggler], *, steps: int = 10_000, seed: int = 0) -> Run:
+    """Return so many steps of an estimate with causes at work; the same seed draws the same.
+
+    InputError for what is no cause, for a rank, stage or link that is not there, and for no steps.
+    """
+    listed = tuple(causes)
+    for one in listed:
+        if not isinstance(one, Straggler):
+            raise InputError("causes", one, "causes such as Jitter(0.02) or SlowRank(factor=1.3) belong here")
+    for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
+        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= _MOST:
+            raise InputError(name, given, f"a whole number from {least} to {_MOST:.0e} belongs here")
+    stage = _stage(estimate)
+    seconds = _steps(stage, listed, list(range(len(listed))), (steps, seed))
+    return Run(estimate, listed, seed, seconds, stage.seconds)
+
+
+def _stage(estimate: Estimate) -> Stage:
+    known = parts(estimate)
+    return Stage(known, Cast.of(estimate.setting.plan), known.seconds)
+
+
+def _steps(stage: Stage, causes: tuple[Straggler, ...], some: list[int], drawing: tuple[int, int]) -> Floats:
+    """The time of each step with some of the causes; each effect has a generator of its own, whoever else is there."""
+    steps, seed = drawing
+    seeds = np.random.SeedSequence(seed).spawn(len(causes))
+    drawn: list[Drawn] = []
+    for one in some:
+        effects = causes[one].effects
+        own = seeds[one].spawn(len(effects))
+        drawn += [(effect, np.random.default_rng(child)) for effect, child in zip(effects, own)]
+    return stage.steps(drawn, steps) if drawn else np.full(steps, stage.seconds)

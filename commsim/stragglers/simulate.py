@@ -1,0 +1,180 @@
+"""How long do steps take in which causes are at work?
+
+Everything is drawn in [kind, turn, stage, micro-batch, trial, replica], 1 where one stands for all, then run through
+the pipeline's solver; replicas wait for each other at the end of each stage's work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.stragglers.cast import Cast, together
+from commsim.stragglers.maxima import Maximum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.random import Generator
+
+    from commsim.stragglers.cast import Drawn
+    from commsim.stragglers.effects import Effect
+    from commsim.stragglers.laws import Law
+    from commsim.stragglers.laws.law import Floats
+    from commsim.stragglers.parts import Parts
+
+_CELLS = 2**20
+"""Operations drawn at a time."""
+_PASSES = {"forward": slice(0, 1), "backward": slice(1, None)}
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Where steps are drawn: the parts of the step, who takes part, and how long the step is when nobody is late."""
+
+    parts: Parts
+    cast: Cast
+    seconds: float
+
+    def steps(self, drawn: Sequence[Drawn], number: int) -> Floats:
+        """Return the time of so many steps, [step] in s; each generator serves its own effect."""
+        kinds, chunks, microbatches = self.parts.program.dims
+        each = kinds * chunks * microbatches * self.cast.replicas
+        block = max(1, _CELLS // each)
+        parts = [self._steps(drawn, min(block, number - first)) for first in range(0, number, block)]
+        return np.concatenate(parts)
+
+    def _steps(self, drawn: Sequence[Drawn], trials: int) -> Floats:
+        lasting = [one for one in drawn if one[0].persistence != "operation"]
+        each = [one for one in drawn if one[0].persistence == "operation"]
+        slower = self._slower(lasting, trials)
+        durations = self._durations(lasting, each, slower, trials)
+        last = self.parts.ends(durations, self._delays(lasting, each, slower, trials))
+        group = np.broadcast_to(slower, (*last.shape[:2], slower.shape[2]))
+        return self.parts.finished(last.max(axis=2), group.max(axis=2))
+
+    def _slower(self, lasting: list[Drawn], trials: int) -> Floats:
+        """The factor of what groups say, [stage, trial, replica]."""
+        found = np.ones((1, trials, 1))
+        alike = [one for one in lasting if one[0].place == "bandwidth" and one[0].target.each != "link"]
+        return found * together(self.cast, alike, trials) if alike else found
+
+    def _durations(self, lasting: list[Drawn], each: list[Drawn], slower: Floats, trials: int) -> Floats:
+        """[kind, turn, stage, micro-batch, trial, replica] in s."""
+        base, said = (array[:, :, :, None, None, None] for array in (self.parts.compute, self.parts.said))
+        durations = base * self._factors(lasting, trials)
+        for effect, rng in each:
+            if effect.unit == "factor" and effect.place in {"compute", "host"}:
+                durations = self._multiplied(durations, effect, self._operations(effect, trials, rng))
+        durations = durations + said * slower[:, None]
+        for effect, rng in each:
+            if effect.unit == "s" and effect.place in {"compute", "host"}:
+                durations = self._added(durations, effect, trials, rng)
+        return self._interrupted(durations, lasting, trials)
+
+    def _factors(self, lasting: list[Drawn], trials: int) -> Floats:
+        """The factors of compute that last a step, [kind, 1, stage, 1, trial, replica]."""
+        found = np.ones((len(self.parts.compute), 1, 1, 1, 1, 1))
+        for passes, alike in _alike(lasting, "factor"):
+            factor = together(self.cast, alike, trials)[:, None]
+            found = np.broadcast_to(found, np.broadcast_shapes(found.shape, factor.shape)).copy()
+            for name in passes:
+                found[_PASSES[name]] *= factor
+        return found
+
+    def _operations(self, effect: Effect, trials: int, rng: Generator) -> Floats:
+        """What is drawn anew for each operation, or for each micro-batch where all stages of a pipeline are alike."""
+        kinds, chunks, microbatches = self.parts.program.dims
+        stages, members, replicas = self.cast.shape(effect.target)
+        law: Law = effect.law if members == 1 else Maximum(effect.law, members)
+        alone = effect.target.each in {"replica", "all"}
+        kinds, turns = (1, 1) if alone else (kinds, chunks // self.cast.stages)
+        return law.sample(rng, (kinds, turns, stages, microbatches, trials, replicas))
+
+    def _multiplied(self, durations: Floats, effect: Effect, factor: Floats) -> Floats:
+        """The durations of the passes that an effect hits, multiplied."""
+        if set(effect.passes) == set(_PASSES):
+            return durations * factor
+        found = np.broadcast_to(durations, np.broadcast_shapes(durations.shape, factor.shape)).copy()
+        for name in effect.passes:
+            found[_PASSES[name]] *= factor[_PASSES[name]] if len(factor) > 1 else factor
+        return found
+
+    def _added(self, durations: Floats, effect: Effect, trials: int, rng: Generator) -> Floats:
+        """Seconds of each operation, or of each interruption while it works."""
+        if not effect.rate:
+            return durations + self._operations(effect, trials, rng)
+        kinds, chunks, microbatches = self.parts.program.dims
+        stages, _, replicas = self.cast.shape(effect.target)
+        shape = (kinds, chunks // self.cast.stages, stages, microbatches, trials, replicas)
+        times = rng.poisson(np.broadcast_to(durations * effect.rate, shape))
+        return durations + _sum_of(effect.law, times.astype(float), rng)
+
+    def _interrupted(self, durations: Floats, lasting: list[Drawn], trials: int) -> Floats:
+        """The durations, and what comes once a step: with one operation of each that it hits."""
+        for unit, scale in (("s", 1.0), ("step", self.seconds)):
+            for passes, alike in _alike(lasting, unit):
+                seconds = together(self.cast, alike, trials) * scale
+                if seconds.any():
+                    durations = self._once(durations, seconds, alike[0], passes[0])
+        return durations
+
+    def _once(self, durations: Floats, seconds: Floats, one: Drawn, name: str) -> Floats:
+        """Seconds [stage, trial, replica] put before one micro-batch of the first turn.
+
+        What holds up whole pipelines, or everybody at once, does so on stage 0: the others wait for it.
+        """
+        effect, rng = one
+        microbatches = self.parts.program.dims[2]
+        shape = (*durations.shape[:2], self.cast.stages, microbatches, seconds.shape[1], self.cast.replicas)
+        found = np.broadcast_to(durations, shape).copy()
+        whole = effect.target.each in {"replica", "all"}
+        stages = 1 if whole else self.cast.stages
+        seconds = np.broadcast_to(seconds, (stages, seconds.shape[1], self.cast.replicas))
+        stage, trial, replica = np.nonzero(seconds)
+        first = effect.moment == "first" or effect.target.each == "all"
+        microbatch = np.zeros_like(stage) if first else rng.integers(microbatches, size=stage.size)
+        kind = 0 if name == "forward" else 1
+        found[kind, 0, stage, microbatch, trial, replica] += seconds[stage, trial, replica]
+        return found
+
+    def _delays(self, lasting: list[Drawn], each: list[Drawn], slower: Floats, trials: int) -> Floats:
+        """Delays of messages, [kind, turn, stage, micro-batch, trial, replica] in s."""
+        stages = self.cast.stages
+        both = np.maximum(slower, np.roll(slower, -1, axis=0)) if len(slower) == stages else slower
+        links = self.parts.delays[:, None, None] * both
+        on_links = [one for one in lasting if one[0].target.each == "link"]
+        factors = [one for one in on_links if one[0].place == "bandwidth"]
+        seconds = [one for one in on_links if one[0].place == "latency"]
+        links = links * together(self.cast, factors, trials) if factors else links
+        links = links + together(self.cast, seconds, trials) if seconds else links
+        found = self.parts.links(links)
+        for effect, rng in each:
+            if effect.place == "latency":
+                found = found + self._operations(effect, trials, rng)
+        return found
+
+
+def _alike(lasting: list[Drawn], unit: str) -> Iterator[tuple[tuple[str, ...], list[Drawn]]]:
+    """The effects on what is computed that last a step, by the passes and the moment that they hit."""
+    found = defaultdict[tuple[object, ...], list["Drawn"]](list)
+    for one in lasting:
+        effect = one[0]
+        if effect.unit == unit and effect.place in {"compute", "host"}:
+            once = unit != "factor"
+            key = (effect.passes, effect.moment, effect.target.each if once else "")
+            found[key].append(one)
+    for alike in found.values():
+        yield alike[0][0].passes, alike
+
+
+def _sum_of(law: Law, times: Floats, rng: Generator) -> Floats:
+    """Sums of so many draws: gamma draws with the mean and variance of the sum, exact for none."""
+    if not law.sd:
+        return times * law.mean
+    shape = (law.mean / law.sd) ** 2
+    drawn = rng.standard_gamma(np.maximum(times, 1.0) * shape) * (law.sd**2 / law.mean)
+    return np.where(times > 0, drawn, 0.0)
