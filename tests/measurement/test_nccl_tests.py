@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.measurement.read import measurements
@@ -97,6 +99,19 @@ def test_a_row_cut_within_a_figure_is_named(read: Reading) -> None:
 def test_columns_that_touch_are_named(read: Reading) -> None:
     found = read.one(log().replace("    100.0   10.49", "1000000.1010.49"))
     assert any("1048576 B is broken" in said for said in found.problems)
+
+
+@pytest.mark.parametrize("host", ["gpu-a7", "max01", "10.0.0.1", "3090-node1"])
+@given(data=st.data())
+def test_wherever_a_message_cuts_a_row(
+    tmp_path_factory: pytest.TempPathFactory, host: str, data: st.DataObject
+) -> None:
+    """Either the row comes out as it was, or it is said that something is wrong: whatever the host calls itself."""
+    read = Reading(tmp_path_factory.mktemp("cut") / "log.txt")
+    at = data.draw(st.integers(0, len(ROWS[0])))
+    message = MESSAGE.replace("gpu-a7", host)
+    found = read(log().replace(ROWS[0], f"{ROWS[0][:at]}{message}\n{message}\n{ROWS[0][at:]}"))
+    assert any(one.problems for one in found) or found[0].rows == read.one(log()).rows
 
 
 def test_a_lost_row_is_missed(read: Reading) -> None:

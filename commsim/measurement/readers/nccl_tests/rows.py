@@ -17,6 +17,7 @@ SPREAD = ("i_min", "i_max", "i_p99", "i_cv%")
 _GB, _US = 1e9, 1e-6
 _BLANK_GROUP = 24  # the figures out of place take 31 places or more, the gap before a time at most 13
 _UNEVEN = 1
+_TOO_LONG = re.compile(r"\.\d{3}")  # nccl-tests prints two decimals at most
 _ROOT = re.compile(r"-1|\d{1,9}")
 _NAMES = {"error": "#wrong", "cputime": "time"}
 
@@ -85,6 +86,8 @@ class OpenRow:
             return self._broken(len(figures))
         if not _ROOT.fullmatch(self._root):
             return f"line {self.line}: row of {self.head[0]} B is broken: {self._root!r} is no root"
+        if self.pieces > 1 and any(_TOO_LONG.search(text) for text in figures):
+            return f"line {self.line}: row of {self.head[0]} B is broken: a host's name may touch a figure of it"
         sides = [self._timing(figures[at : at + width]) for at in range(0, len(figures), width)]
         faults = [side for side in sides if isinstance(side, str)]
         if faults:
