@@ -30,14 +30,17 @@ _DEFAULT = Knobs()
 
 
 class Node(NamedTuple):
-    """What NCCL calls a node, as topology XML, and which of its GPUs take part."""
+    """What NCCL calls a node, as topology XML; which of its GPUs take part, and whether its network can reduce."""
 
     xml: str
     members: Members = ()
+    collnet: bool = False
 
     def machine(self, version: str) -> Machine:
         """Return what a version of NCCL sees of it. InputError when it is no machine for NCCL."""
         whole = detect(parse(self.xml, "topology"), constants(version).links)
+        for net in whole.nets if self.collnet else ():
+            net.port.collnet = True
         return whole.only(self.members) if self.members else whole
 
 
@@ -55,12 +58,29 @@ def of_xml(
     return _formed(Node(content.decode("utf-8", "replace"), members), nodes, knobs, version)
 
 
+def of_dump(file: Path, hosts: int | None = None, *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator | None:
+    """Return the communicator of so many hosts like those in a file that NCCL_TOPO_DUMP_FILE wrote, as it stands.
+
+    Without `hosts` it is one node. None when the file is no such dump (a skeleton has no ranks), or when the hosts are
+    no whole number of its NVLink domains. InputError for a dump that cannot be.
+    """
+    if file.suffix != ".xml" or not file.is_file():
+        return None
+    root = parse(opened(file), str(file))
+    if not any(one.tag == "gpu" and one.text("rank") not in ("", "-1") for one in root.walk()):
+        return None
+    inside = len({cpu.text("host_hash").lower() for cpu in root.each("cpu")})
+    if hosts is not None and hosts % inside:
+        return None
+    return of_xml(file, (hosts or inside) // inside, knobs=knobs, version=version)
+
+
 def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator:
     """Return the communicator of all GPUs of a machine, or of the `members` of each of NCCL's nodes.
 
     A node of NCCL is what reaches itself without a network: a box, or all hosts of an NVLink domain (from 2.20 on). The
-    last of them may have fewer hosts: then every node does what the least of them can. InputError for a machine that
-    NCCL does not run on.
+    last of them may have fewer hosts: then every node does what the least of them can. InfiniBand reduces when the
+    settings ask for CollNet. InputError for a machine that NCCL does not run on.
     """
     if system.accelerator.vendor != "NVIDIA":
         raise InputError(f"{system.name}: accelerator", system.accelerator.name, "NCCL runs on NVIDIA's GPUs")
@@ -68,7 +88,8 @@ def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT,
     nodes, rest = -(-system.nodes // hosts), system.nodes % hosts
     sizes = [min(hosts, system.nodes)] + ([rest] if nodes > 1 and rest else [])
     shapes = [write_xml(replace(system, nodes=size)) for size in sizes]
-    formed = [_formed(Node(shape, members), nodes, knobs, version) for shape in shapes]
+    collnet = bool(knobs.collnet_enable and system.scale_out and system.scale_out.fabric == "infiniband")
+    formed = [_formed(Node(shape, members, collnet), nodes, knobs, version) for shape in shapes]
     ranks = len(members) * nodes if members else system.gpus
     return replace(formed[0], ranks=ranks, graphs=least([one.graphs for one in formed]))
 

@@ -91,7 +91,7 @@ class Attempt:
         """Return the best after so many steps, and the time that was left (-1: it cannot be better)."""
         clock = self.clock = _Clock(time)
         self.room.clear()
-        self.wires = {port: port.port.speed for port in self.paths.machine.nets if port.port}
+        self.wires = {net: net.port.speed for net in self.paths.machine.nets}
         stack: list[Step] = [self._channel(clock)]
         while stack and not self.over:
             below = next(stack[-1], None)
@@ -147,7 +147,7 @@ class Attempt:
             if headed or not self._may_begin(port, need):
                 continue
             self.ends[self.channels][0] = port
-            self.latency = port.port.latency if port.port else 0.0
+            self.latency = port.port.latency
             self._use(port, -need)
             if asked.pattern in _HEADED:
                 gpu = self._head(port, len(ports))
@@ -168,7 +168,7 @@ class Attempt:
 
     def _may_begin(self, port: Device, need: float) -> bool:
         asked = self.asked
-        if (asked.collnet and not (port.port and port.port.collnet)) or self.wires[port] < need:
+        if (asked.collnet and not port.port.collnet) or self.wires[port] < need:
             return False
         returns = asked.pattern == Pattern.RING and asked.cross_nic == _EITHER_WAY and self.channels % 2
         return not returns or port is self.ends[self.channels - 1][1]
@@ -176,7 +176,7 @@ class Attempt:
     def _use(self, port: Device, speed: float) -> None:
         """Change what is left of the wire of a port, which ports may share."""
         for other in self.wires:
-            if other.port and port.port and other.port.wire == port.port.wire:
+            if other.port.wire == port.port.wire:
                 self.wires[other] += speed
 
     def _head(self, port: Device, ports: int) -> Device | None:
@@ -276,7 +276,7 @@ class Attempt:
         """Whether a channel that began at one port may end at another."""
         asked, (start, end) = self.asked, self.ends[self.channels]
         here, there = port.port, start.port
-        if here is None or there is None or (here.plane != there.plane and None not in (here.plane, there.plane)):
+        if here.plane != there.plane and None not in (here.plane, there.plane):
             return False
         if asked.pattern == Pattern.TREE and port is not start:
             return False

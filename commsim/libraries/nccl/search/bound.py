@@ -35,11 +35,10 @@ def _at_ports(paths: Paths, asked: Found) -> float:
     """Each channel goes from a port (it uses whole GB/s of the wire, and its speed of the slot) into a GPU's slot."""
     need = int(asked.speed_inter / _GB) * _GB
     fitting: dict[tuple[int, int], float] = {}
-    for port in paths.machine.nets:
-        if port.port:
-            slot = sum(link.bandwidth for link in port.links[0].target.links if link.kind == Path.PIX)
-            wire = port.port.speed // need if need else inf
-            fitting[port.port.wire] = fitting.get(port.port.wire, 0.0) + min(wire, slot // asked.speed_inter)
+    for net in paths.machine.nets:
+        slot = sum(link.bandwidth for link in net.links[0].target.links if link.kind == Path.PIX)
+        wire = net.port.speed // need if need else inf
+        fitting[net.port.wire] = fitting.get(net.port.wire, 0.0) + min(wire, slot // asked.speed_inter)
     slots = [sum(link.bandwidth for link in gpu.links if link.kind != Path.NVL) for gpu in paths.machine.gpus]
     return min(sum(fitting.values()), sum(slot // asked.speed_inter for slot in slots))
 

@@ -137,10 +137,10 @@ class _Detection:
             number = net.number("dev")
             if number is None or net.number("net") == 0:
                 continue
-            port = self.machine.add(Kind.NET, nic.host)
-            port.number, port.gdr, port.port = number, bool(net.number("gdr") or 0), _port(net, nic.host, number)
-            nic.join(port, Path.NET, port.port.speed)
-            port.join(nic, Path.NET, port.port.speed)
+            end = self.machine.add(Kind.NET, nic.host)
+            end.number, end.gdr, end.port = number, bool(net.number("gdr") or 0), _port(net, nic.host, number)
+            nic.join(end, Path.NET, end.port.speed)
+            end.join(nic, Path.NET, end.port.speed)
 
     def take_links(self, gpu: Device, element: Element) -> None:
         """Join a GPU by its NVLinks: to other GPUs, to a CPU, or to the one vertex of the NVSwitches."""

@@ -31,6 +31,18 @@ class Kind(Enum):
 
 
 @dataclass(eq=False)
+class Port:
+    """What NCCL knows of a network port: speed (MB/s), latency (s), and which others share its wire or its rail."""
+
+    speed: float = 0.0
+    latency: float = 0.0
+    wire: tuple[int, int] = (0, 0)
+    rail: int | None = None
+    plane: int | None = None
+    collnet: bool = False
+
+
+@dataclass(eq=False)
 class Link:
     """One direction of a link: its kind (as the path over it alone), what it leads to, and what it carries (MB/s)."""
 
@@ -44,7 +56,7 @@ class Link:
 class Device:
     """A vertex of NCCL's graph: a GPU, all NVSwitches of a domain, a PCIe switch, a NUMA node, a NIC, or a port.
 
-    `index` counts devices of a kind; `number` is NVML's of a GPU and the plugin's of a port.
+    `index` counts devices of a kind; `number` is NVML's of a GPU, the plugin's of a port (which also has a `port`).
     """
 
     kind: Kind
@@ -54,7 +66,7 @@ class Device:
     capability: int = 0
     gdr: bool = False
     identity: int = 0
-    port: Port | None = None
+    port: Port = field(default_factory=Port)
     links: list[Link] = field(default_factory=list)
 
     def join(self, target: Device, kind: Path, bandwidth: float) -> None:
@@ -69,18 +81,6 @@ class Device:
             place -= 1
         self.links.remove(link)
         self.links.insert(place, link)
-
-
-@dataclass(eq=False)
-class Port:
-    """What NCCL knows of a network port: speed (MB/s), latency (s), and which others share its wire or its rail."""
-
-    speed: float
-    latency: float
-    wire: tuple[int, int]
-    rail: int | None = None
-    plane: int | None = None
-    collnet: bool = False
 
 
 @dataclass(eq=False)
