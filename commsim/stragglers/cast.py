@@ -89,7 +89,7 @@ def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:
     drawn as a maximum directly.
     """
     effects = [effect for effect, _ in drawn]
-    if len(drawn) == 1 and effects[0].target.each == "rank" and not _chosen(effects[0].target):
+    if len(drawn) == 1 and effects[0].target.each == "rank" and not effects[0].target.chosen:
         effect, rng = drawn[0]
         return Maximum(effect.law, cast.members).sample(rng, (cast.stages, trials, cast.replicas))
     each = [_of_each(cast, effect, trials, rng) for effect, rng in drawn]
@@ -100,19 +100,32 @@ def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:
     return found
 
 
-def _chosen(target: Target) -> bool:
-    return bool(target.which) or target.count is not None
+def struck(cast: Cast, target: Target, trials: int, rng: Generator) -> NDArray[np.bool_]:
+    """Return which groups have one of the targets that are named or counted among them, [stage, trial, replica]."""
+    shape = cast.shape(target)
+    flat = np.zeros((math.prod(shape), trials), dtype=bool)
+    flat[_hit(cast, target, trials, rng), np.arange(trials)] = True
+    found: NDArray[np.bool_] = np.any(np.moveaxis(flat.reshape(*shape, trials), 3, 2), axis=1)
+    return found
+
+
+def _hit(cast: Cast, target: Target, trials: int, rng: Generator) -> Ints:
+    """Where those stand that are named, or counted, [one, trial or 1]."""
+    return (
+        cast.numbered(target)[:, None]
+        if target.which
+        else _at_random(math.prod(cast.shape(target)), target, trials, rng)
+    )
 
 
 def _of_each(cast: Cast, effect: Effect, trials: int, rng: Generator) -> Floats:
     """What an effect does to each of its target, [stage, member, trial, replica]."""
     target, shape = effect.target, cast.shape(effect.target)
-    stages, members, replicas = shape
-    if not _chosen(target):
+    if not target.chosen:
+        stages, members, replicas = shape
         return effect.law.sample(rng, (stages, members, trials, replicas))
-    size = math.prod(shape)
-    hit = cast.numbered(target)[:, None] if target.which else _at_random(size, target, trials, rng)
-    flat = np.full((size, trials), effect.nothing)
+    hit = _hit(cast, target, trials, rng)
+    flat = np.full((math.prod(shape), trials), effect.nothing)
     flat[hit, np.arange(trials)] = effect.law.sample(rng, (hit.shape[0], trials))
     found: Floats = np.moveaxis(flat.reshape(*shape, trials), 3, 2)
     return found

@@ -10,6 +10,8 @@ from commsim.errors import InputError
 from commsim.stragglers.laws import Normal, Rare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from commsim.stragglers.laws import Law
     from commsim.units import Seconds
 
@@ -18,8 +20,8 @@ Persistence = Literal["job", "episode", "step", "operation"]
 Whom = Literal["rank", "group", "replica", "stage", "link", "all"]
 Unit = Literal["factor", "s", "step"]
 Moment = Literal["any", "first"]
-NEVER = 1e-9
-"""A chance that counts as none: a factor may be negative no oftener."""
+NEVER = 1e-12
+"""A chance that counts as none: a factor may be negative no oftener (normal laws with a mean of 7 deviations)."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Target:
             raise InputError(f"{self.each}: count", self.count, "a whole number of at least 1 belongs here")
         if self.count is not None and self.which:
             raise InputError(f"{self.each}: count", self.count, "either a count or numbers belong here, not both")
+
+    @property
+    def chosen(self) -> bool:
+        """Whether only some are hit."""
+        return bool(self.which) or self.count is not None
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,20 @@ class Effect:
         if self.law.support[0] < 0 and float(self.law.below(0.0)) > NEVER:
             better = "; a lognormal law has none" if isinstance(self.law, Normal) else ""
             raise InputError("cause: law", self.law, f"it may be negative, and no time can{better}")
+
+        for expected in self._misfits():
+            raise InputError("cause", f"{self.place}, {self.persistence}, {self.unit}", expected)
+
+    def _misfits(self) -> Iterator[str]:
+        """What does not go together, one sentence each."""
+        if self.place == "bandwidth" and self.unit != "factor":
+            yield "bandwidth takes a factor"
+        if self.unit == "step" and (self.place == "latency" or self.persistence == "operation"):
+            yield "parts of a step belong to what computes, once a step; give a factor or seconds"
+        if self.target.each == "link" and self.place in {"compute", "host"}:
+            yield "a link has a latency and a bandwidth"
+        if self.rate and (self.persistence, self.unit) != ("operation", "s"):
+            yield "a rate belongs to seconds of operations"
 
     @property
     def nothing(self) -> float:

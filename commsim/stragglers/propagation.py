@@ -184,6 +184,19 @@ def steps_of(makespans: Floats, after: Floats | float = 0.0) -> Floats:
     return found
 
 
+def bucketed(ready: Floats, transfer: Floats) -> Floats:
+    """Return when data-parallel replicas are synchronised, [...trials] in s, bucket by bucket behind the backward pass.
+
+    ready[bucket, ...trials, replica] is when a replica has the gradients of a bucket, transfer[bucket] how long it is
+    under way; it starts when all replicas are there and the bucket before is through. Whoever is late with early
+    buckets is hidden as long as the last one does not wait.
+    """
+    done = np.full(ready.shape[1:-1], -np.inf)
+    for each, seconds in zip(ready.max(axis=-1), transfer):
+        done = np.maximum(done, each) + seconds
+    return done
+
+
 def detours(grain: float, every: float, lasting: float, ranks: int, rng: Generator) -> float:
     """Return the slowdown of barriers every `grain` s of work on ranks each interrupted `every` so many s.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.stragglers.cast import Cast, together
+from commsim.stragglers.cast import Cast, struck, together
 from commsim.stragglers.maxima import Maximum
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from commsim.stragglers.laws.law import Floats
     from commsim.stragglers.parts import Parts
 
-_CELLS = 2**20
+_CELLS = 2**19
 """Operations drawn at a time."""
 _PASSES = {"forward": slice(0, 1), "backward": slice(1, None)}
 
@@ -64,16 +64,23 @@ class Stage:
 
     def _durations(self, lasting: list[Drawn], each: list[Drawn], slower: Floats, trials: int) -> Floats:
         """[kind, turn, stage, micro-batch, trial, replica] in s."""
-        base, said = (array[:, :, :, None, None, None] for array in (self.parts.compute, self.parts.said))
-        durations = base * self._factors(lasting, trials)
+        durations = self.parts.compute[:, :, :, None, None, None] * self._factors(lasting, trials)
         for effect, rng in each:
             if effect.unit == "factor" and effect.place in {"compute", "host"}:
                 durations = self._multiplied(durations, effect, self._operations(effect, trials, rng))
-        durations = durations + said * slower[:, None]
+        durations = _plus(durations, self._said(each, slower, trials))
         for effect, rng in each:
             if effect.unit == "s" and effect.place in {"compute", "host"}:
                 durations = self._added(durations, effect, trials, rng)
         return self._interrupted(durations, lasting, trials)
+
+    def _said(self, each: list[Drawn], slower: Floats, trials: int) -> Floats:
+        """What is said in each operation and hidden by nothing."""
+        found = self.parts.said[:, :, :, None, None, None] * slower[:, None]
+        for effect, rng in each:
+            if effect.place == "bandwidth" and effect.target.each != "link":
+                found = self._multiplied(found, effect, self._operations(effect, trials, rng))
+        return found
 
     def _factors(self, lasting: list[Drawn], trials: int) -> Floats:
         """The factors of compute that last a step, [kind, 1, stage, 1, trial, replica]."""
@@ -89,15 +96,20 @@ class Stage:
         """What is drawn anew for each operation, or for each micro-batch where all stages of a pipeline are alike."""
         kinds, chunks, microbatches = self.parts.program.dims
         stages, members, replicas = self.cast.shape(effect.target)
-        law: Law = effect.law if members == 1 else Maximum(effect.law, members)
         alone = effect.target.each in {"replica", "all"}
         kinds, turns = (1, 1) if alone else (kinds, chunks // self.cast.stages)
-        return law.sample(rng, (kinds, turns, stages, microbatches, trials, replicas))
+        shape = (kinds, turns, stages, microbatches, trials, replicas)
+        if not effect.target.chosen:
+            return (effect.law if members == 1 else Maximum(effect.law, members)).sample(rng, shape)
+        found = np.where(
+            struck(self.cast, effect.target, trials, rng)[:, None], effect.law.sample(rng, shape), effect.nothing
+        )
+        return np.maximum(found, effect.nothing) if members > 1 else found
 
     def _multiplied(self, durations: Floats, effect: Effect, factor: Floats) -> Floats:
         """The durations of the passes that an effect hits, multiplied."""
         if set(effect.passes) == set(_PASSES):
-            return durations * factor
+            return _times(durations, factor)
         found = np.broadcast_to(durations, np.broadcast_shapes(durations.shape, factor.shape)).copy()
         for name in effect.passes:
             found[_PASSES[name]] *= factor[_PASSES[name]] if len(factor) > 1 else factor
@@ -110,8 +122,11 @@ class Stage:
         kinds, chunks, microbatches = self.parts.program.dims
         stages, _, replicas = self.cast.shape(effect.target)
         shape = (kinds, chunks // self.cast.stages, stages, microbatches, trials, replicas)
-        times = rng.poisson(np.broadcast_to(durations * effect.rate, shape))
-        return durations + _sum_of(effect.law, times.astype(float), rng)
+        often = durations * effect.rate
+        if effect.target.chosen:
+            often = often * struck(self.cast, effect.target, trials, rng)[:, None]
+        times = rng.poisson(np.broadcast_to(often, shape)).astype(float)
+        return durations + _sum_of(effect.law, times, rng)
 
     def _interrupted(self, durations: Floats, lasting: list[Drawn], trials: int) -> Floats:
         """The durations, and what comes once a step: with one operation of each that it hits."""
@@ -146,16 +161,28 @@ class Stage:
         stages = self.cast.stages
         both = np.maximum(slower, np.roll(slower, -1, axis=0)) if len(slower) == stages else slower
         links = self.parts.delays[:, None, None] * both
-        on_links = [one for one in lasting if one[0].target.each == "link"]
-        factors = [one for one in on_links if one[0].place == "bandwidth"]
-        seconds = [one for one in on_links if one[0].place == "latency"]
+        late = [one for one in lasting if one[0].place == "latency" or one[0].target.each == "link"]
+        factors, seconds = ([one for one in late if one[0].unit == unit] for unit in ("factor", "s"))
         links = links * together(self.cast, factors, trials) if factors else links
         links = links + together(self.cast, seconds, trials) if seconds else links
         found = self.parts.links(links)
         for effect, rng in each:
-            if effect.place == "latency":
-                found = found + self._operations(effect, trials, rng)
+            if effect.place == "latency" or effect.target.each == "link":
+                more = self._operations(effect, trials, rng)
+                found = found * more if effect.unit == "factor" else found + more
         return found
+
+
+def _times(durations: Floats, factor: Floats) -> Floats:
+    """The product, in the factor's own memory where it has the shape, for it is the largest there is."""
+    shape = np.broadcast_shapes(durations.shape, factor.shape)
+    return np.multiply(durations, factor, out=factor if factor.shape == shape else None)
+
+
+def _plus(durations: Floats, more: Floats) -> Floats:
+    """The sum, in the durations' own memory where they have the shape."""
+    shape = np.broadcast_shapes(durations.shape, more.shape)
+    return np.add(durations, more, out=durations if durations.shape == shape else None)
 
 
 def _alike(lasting: list[Drawn], unit: str) -> Iterator[tuple[tuple[str, ...], list[Drawn]]]:

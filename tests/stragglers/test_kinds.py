@@ -172,6 +172,10 @@ def test_a_shared_cluster_is_a_dedicated_one_with_others_on_its_network() -> Non
         (lambda: Effect("compute", "job", Normal(1.0, 0.5)), "a lognormal law has none"),
         (lambda: Effect("compute", "job", Constant(-1.0)), "cause: law"),
         (lambda: Effect("cpu", "job", Constant(1.0)), "cause: place: 'cpu'"),  # type: ignore[arg-type]
+        (lambda: Effect("bandwidth", "job", Constant(1.0), unit="s"), "bandwidth takes a factor"),
+        (lambda: Effect("host", "operation", Constant(1.0), unit="step"), "parts of a step belong to what computes"),
+        (lambda: Effect("host", "job", Constant(1.0), Target("link")), "a link has a latency and a bandwidth"),
+        (lambda: Effect("host", "step", Constant(1.0), unit="s", rate=2.0), "a rate belongs to seconds of operations"),
         (lambda: Target("ranks"), "did you mean 'rank'?"),  # type: ignore[arg-type]
         (lambda: Target("rank", (1,), 2), "either a count or numbers"),
         (lambda: Episodes(-1.0, 1.0), "episodes: per_hour: -1.0"),

@@ -21,7 +21,7 @@ from commsim.collectives.schedule import Schedule, rounds, transfer
 from commsim.errors import InputError
 from commsim.stragglers.laws import Empirical, Law, Lognormal, Weibull
 from commsim.stragglers.maxima import Maximum
-from commsim.stragglers.propagation import between_barriers, detours, drawn, near_barriers, steps_of, through
+from commsim.stragglers.propagation import between_barriers, bucketed, detours, drawn, near_barriers, steps_of, through
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,6 +264,21 @@ def test_os_noise_on_many_ranks(grain: float, rate: float, lasting: float, expec
 
 def test_pipelines_wait_for_each_other_once_a_step() -> None:
     assert steps_of(np.array([[1.0, 3.0], [2.0, 1.5]]), 0.5) == pytest.approx([3.5, 2.5])
+
+
+def test_buckets_hide_who_is_late_early() -> None:
+    """Four buckets, a second apart on each replica and a quarter of one under way."""
+    ready = np.tile(np.arange(4.0)[:, None], (1, 3))
+    early, last = ready.copy(), ready.copy()
+    early[0, 1] += 2.0
+    last[3, 1] += 2.0
+    transfer = np.full(4, 0.25)
+    assert [float(bucketed(one, transfer)) for one in (ready, early, last)] == [3.25, 3.25, 5.25]
+
+
+def test_buckets_that_are_slower_than_their_gradients_queue() -> None:
+    ready = np.tile(np.arange(4.0)[:, None, None], (1, 5, 3))
+    assert bucketed(ready, np.full(4, 2.0)) == pytest.approx(np.full(5, 8.0))
 
 
 def test_refuses_times_that_are_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -191,7 +192,7 @@ def test_pauses_of_ranks_that_do_not_plan_them() -> None:
     """Without a pipeline: g (1 - (1 - 1/n)^N) more than without pauses, planned g / n."""
     every, lasting, ranks = 50.0, 0.5, 64
     stage = bare(1, 4, ranks)
-    alone = drawn(stage, Pause(every=every, seconds=lasting), 4000)
+    alone = drawn(stage, Pause(every=every, seconds=lasting), 20_000)
     error = alone.std() / alone.size**0.5
     assert alone.mean() - stage.seconds == pytest.approx(lasting * hit_at_all(1 / every, ranks), abs=3 * error)
     planned = drawn(bare(4, 8, 16), Pause(every=1.0, share=0.5, planned=True), 2)
@@ -209,6 +210,59 @@ def test_interruptions_take_their_share_of_the_work() -> None:
     assert found.mean() == pytest.approx(16 * (1 + 100 * 1e-4 * 0.5), abs=3 * found.std() / 2000**0.5)
     sums = 16 * 50 * (Lognormal(0.5, mean=1e-4).sd ** 2 + 1e-8)  # variance of a compound Poisson sum
     assert found.var() == pytest.approx(sums, rel=0.15)
+
+
+def test_only_those_are_hit_that_are_named() -> None:
+    """One stage of 4 twice as slow in each operation is the same drawn once, or in each operation."""
+    stage = bare(4, 8, 2, 1.0, 2.0)
+    for target in (Target("group", (1,)), Target("rank", (1,)), Target("stage", (1,))):
+        lasting = Effect("compute", "job", Constant(2.0), target)
+        once, always = (
+            drawn(stage, Effected((effect,)), 2) for effect in (lasting, replace(lasting, persistence="operation"))
+        )
+        assert once == pytest.approx(always)
+        assert once.min() > stage.seconds
+
+
+def test_interruptions_of_one_group_alone() -> None:
+    noise = Effect("host", "operation", Constant(0.01), Target("group", (0,)), "s", rate=10.0)
+    found = drawn(bare(1, 8, 2), Effected((noise,)), 1000)
+    assert found.mean() == pytest.approx(16 * 1.1, abs=3 * found.std() / 1000**0.5)
+
+
+def test_latency_of_all_links_alike_however_it_is_said() -> None:
+    """Seconds on every link for the step, for each message, or on each link by its number."""
+    stage = bare(3, 6, 2)
+    ways = [
+        Effect("latency", "step", Constant(0.2), Target("all"), "s"),
+        Effect("latency", "operation", Constant(0.2), Target("link"), "s"),
+        Effect("latency", "job", Constant(0.2), Target("link", tuple(range(6))), "s"),
+    ]
+    first, second, third = (drawn(stage, Effected((one,)), 2) for one in ways)
+    assert first == pytest.approx(second)
+    assert first == pytest.approx(third)
+    assert first.min() > stage.seconds
+
+
+def test_messages_twice_as_long_by_any_name() -> None:
+    known = step(PIPED)
+    ways = [
+        Effect("latency", "job", Constant(2.0), Target("all")),
+        Effect("bandwidth", "job", Constant(2.0), Target("link", tuple(range(16)))),
+        Effect("bandwidth", "operation", Constant(2.0), Target("link")),
+    ]
+    first, second, third = (run(known, [Effected((one,))], steps=2).mean for one in ways)
+    assert first == pytest.approx(second)
+    assert first == pytest.approx(third)
+    assert first > known.step_time
+
+
+def test_what_is_said_in_each_operation_is_part_of_all_that_is_said() -> None:
+    often = Effected((Effect("bandwidth", "operation", Constant(2.0), Target("group")),))
+    always = Effected((Effect("bandwidth", "job", Constant(2.0), Target("all")),))
+    known, found = parts(step(FLAT)), run(step(FLAT), [often], steps=2)
+    once = known.before + float(known.data[0])
+    assert run(step(FLAT), [always], steps=2).mean - found.mean == pytest.approx(once)
 
 
 def test_a_shared_factor_makes_no_straggler() -> None:
