@@ -42,6 +42,7 @@ def test_a_rack_is_one_node_from_2_20_on() -> None:
     rack = load("gb200-nvl72")
     assert [of_system(rack, version=version).nodes for version in ("2.19", "2.20", "2.30")] == [18, 1, 1]
     assert of_system(rack.sized(nodes=36)).nodes == 2
+    assert of_system(rack, knobs=Knobs(mnnvl_enable=0)).nodes == 18
 
 
 def test_the_last_domain_may_be_smaller() -> None:

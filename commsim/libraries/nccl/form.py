@@ -75,6 +75,7 @@ def of_dump(file: Path, hosts: int | None = None, *, knobs: Knobs = _DEFAULT, ve
     return of_xml(file, (hosts or inside) // inside, knobs=knobs, version=version)
 
 
+@lru_cache(maxsize=256)
 def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator:
     """Return the communicator of all GPUs of a machine, or of the `members` of each of NCCL's nodes.
 
@@ -84,7 +85,8 @@ def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT,
     """
     if system.accelerator.vendor != "NVIDIA":
         raise InputError(f"{system.name}: accelerator", system.accelerator.name, "NCCL runs on NVIDIA's GPUs")
-    hosts = system.nodes_per_domain if constants(version).rules.rack_is_node else 1
+    racks = constants(version).rules.rack_is_node and knobs.mnnvl_enable
+    hosts = system.nodes_per_domain if racks else 1
     nodes, rest = -(-system.nodes // hosts), system.nodes % hosts
     sizes = [min(hosts, system.nodes)] + ([rest] if nodes > 1 and rest else [])
     shapes = [write_xml(replace(system, nodes=size)) for size in sizes]

@@ -42,6 +42,7 @@ class Knobs:
     net_gdr_level: Path | None = None
     p2p_level: Path | None = None
     p2p_disable: int = 0
+    mnnvl_enable: int = 2
     mnnvl_scatter_nets_enable: int = 1
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _BLACKWELL = 100
-_SMALLEST_CORRECTED, _CORRECTED_OF_TREE = 64, 23
+_SMALLEST_CORRECTED, _CORRECTED_OF_TREE, _CORRECTED = 64, 23, 24
+_POWERS = _CORRECTED + 2
+"""Powers of two with a correction, and one for all sizes below and above each."""
 _PLATEAU = 64
 """Bytes of each rank and channel from which a ring between nodes is slower to start."""
 _BATCH = 8
@@ -89,13 +92,13 @@ class Table:
 
     def seconds(self, op: str, sizes: Sequence[float] | Floats, *, pipelined: int = 1) -> Floats:
         """Return the time[entry, size] that NCCL believes in, for every entry of a collective (s)."""
-        entries, wanted = self._of(op), _checked(sizes)
-        lone = np.array([[entry.latency] for entry in entries.values()])
-        rate = np.array([[entry.algbw] for entry in entries.values()])
-        launches = np.array([[pipelined if name.startswith("Ring/") else -(-pipelined // _BATCH)] for name in entries])
-        slower = np.stack([self._plateau(op, name, wanted) for name in entries])
-        usable = np.stack([self._corrected(op, name, wanted) for name in entries])
-        seconds: Floats = lone * slower * launches + wanted / (rate * usable)
+        self._of(op)
+        rows, wanted = self._rows[op], _checked(sizes)
+        launches = np.where(rows.rings, pipelined, -(-pipelined // _BATCH))
+        large = wanted // max(1, self.communicator.channels * self.communicator.ranks) >= _PLATEAU
+        power = np.frexp(np.maximum(wanted // _SMALLEST_CORRECTED, 0.5))[1]
+        usable = rows.shares[:, np.minimum(power, _POWERS - 1)]
+        seconds: Floats = rows.latency * (1 + rows.slower * large) * launches + wanted / (rows.algbw * usable)
         return seconds
 
     def _of(self, op: str) -> Mapping[str, Entry]:
@@ -103,26 +106,53 @@ class Table:
             raise InputError("collective", op, "NCCL's tuner knows no such one", among=self.entries)
         return self.entries[op]
 
-    def _plateau(self, op: str, name: str, sizes: Floats) -> Floats:
-        """By what the latency of a large ring between nodes grows."""
-        comm = self.communicator
-        if name != "Ring/Simple" or op != "all_reduce" or comm.nodes == 1:
-            return np.ones_like(sizes)
-        large = sizes // (comm.channels * comm.ranks) >= _PLATEAU
-        return np.where(large, row(comm.constants.plateau, comm.capability), 1.0)
+    @cached_property
+    def _rows(self) -> dict[str, _Rows]:
+        """The entries of each collective as columns."""
+        return {op: _Rows.of(self.communicator, op, entries) for op, entries in self.entries.items()}
 
-    def _corrected(self, op: str, name: str, sizes: Floats) -> Floats:
-        """Which share of its bandwidth a tree reaches at each size: a table by powers of two from 64 B."""
-        comm, (algorithm, protocol) = self.communicator, name.split("/")
-        if op != "all_reduce" or algorithm not in comm.constants.rules.corrected:
-            return np.ones_like(sizes)
-        if algorithm == "NVLSTree" and not (comm.capability >= _BLACKWELL and comm.cpu in X86):
-            return np.ones_like(sizes)
-        shares = np.array(comm.constants.correction[protocol])
-        shares = shares[:_CORRECTED_OF_TREE] if algorithm == "Tree" else shares
-        power = np.frexp(np.maximum(sizes // _SMALLEST_CORRECTED, 0.5))[1] - 1
-        inside = (power >= 0) & (power < len(shares))
-        return np.where(inside, shares[np.clip(power, 0, len(shares) - 1)], 1.0)
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The entries of a collective as columns [entry, 1], and what changes them with the size.
+
+    `slower` is by how much the latency of a large ring grows; `shares`[entry, power] is which part of its bandwidth a
+    way reaches from 64 B x 2^(power - 1) on.
+    """
+
+    latency: Floats
+    algbw: Floats
+    rings: NDArray[np.bool_]
+    slower: Floats
+    shares: Floats
+
+    @classmethod
+    def of(cls, comm: Communicator, op: str, entries: Mapping[str, Entry]) -> _Rows:
+        """Return the columns of these entries."""
+        names = [name.split("/") for name in entries]
+        plateau = row(comm.constants.plateau, comm.capability) - 1 if op == "all_reduce" and comm.nodes > 1 else 0.0
+        return cls(
+            latency=_column([entry.latency for entry in entries.values()]),
+            algbw=_column([entry.algbw for entry in entries.values()]),
+            rings=np.array([[algorithm == "Ring"] for algorithm, _ in names], dtype=np.bool_),
+            slower=_column([plateau if name == ["Ring", "Simple"] else 0.0 for name in names]),
+            shares=np.array([_shares(comm, op, *name) for name in names]).reshape(len(names), _POWERS),
+        )
+
+
+def _column(values: list[float]) -> Floats:
+    return np.array(values, dtype=np.float64).reshape(-1, 1)
+
+
+def _shares(comm: Communicator, op: str, algorithm: str, protocol: str) -> list[float]:
+    """Which share of its bandwidth a way reaches: all of it below 64 B and above the table of corrections."""
+    corrected = op == "all_reduce" and algorithm in comm.constants.rules.corrected
+    if algorithm == "NVLSTree":
+        corrected = corrected and comm.capability >= _BLACKWELL and comm.cpu in X86
+    table = list(comm.constants.correction[protocol][:_CORRECTED])
+    if algorithm == "Tree":
+        table[_CORRECTED_OF_TREE:] = [1.0]
+    return [1.0, *(table if corrected else [1.0] * _CORRECTED), 1.0]
 
 
 def tune(comm: Communicator) -> Table:
