@@ -7,6 +7,7 @@ a list and what a table; the errors name the file, the key, what stood there and
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -89,18 +90,23 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
 def read(kind: type[T], given: object, where: str) -> T:
     """Return the dataclass `kind` filled from the table `given`. InputError at the first thing that does not fit."""
     if not isinstance(given, Mapping):
-        raise InputError(where, given, f"a table that describes {kind.__name__} belongs here")
+        raise InputError(where, given, f"a table that describes a {_noun(kind)} belongs here")
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     for key in given:
         if key not in fields:
-            raise InputError(f"{where}: key", key, f"{kind.__name__} has no such key", among=fields)
+            raise InputError(f"{where}: key", key, f"a {_noun(kind)} has no such key", among=fields)
     required = (name for name, field in fields.items() if _is_required(field))
     for name in required:
         if name not in given:
-            raise InputError(where, sorted(map(str, given)), f"{kind.__name__} needs the key {name!r}")
+            raise InputError(where, sorted(map(str, given)), f"a {_noun(kind)} needs the key {name!r}")
     values = {key: _value(hints[key], value, f"{where}: {key}") for key, value in given.items()}
     return kind(**values)
+
+
+def _noun(kind: type[Any]) -> str:
+    """What people call that which the dataclass describes: `SystemFigures` are a system."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__.removesuffix("Figures")).lower()
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from commsim.hardware.changes import Changes, joined
 from commsim.hardware.dumps import from_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from commsim.hardware.system import System
 
 
@@ -31,6 +30,8 @@ def load(name: str | Path, **changes: Any) -> System:  # noqa: ANN401 - the fiel
     for key in changes:
         if key not in known:
             raise InputError("load", key, "no such option", among=known)
+    if not isinstance(name, str | Path):
+        raise InputError("load", name, "the name of a system, or a file that describes one, belongs here")
     wanted = Changes(**changes)
     system = _dumped(name, wanted) or shelf.system(name, wanted)
     system = replace(system, nodes=system.nodes_per_domain).sized(wanted.nodes, wanted.gpus, wanted.gpus_per_node)

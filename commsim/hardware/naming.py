@@ -39,7 +39,8 @@ def filled(group: str, table: Table, path: Path, chain: tuple[Path, ...] = ()) -
         names = " -> ".join(known.name for known in (*chain, base))
         raise InputError(f"{chain[0].name}: like", names, "a chain of `like:` must end in a file without one")
     below = filled(group, load_yaml(base), base, chain)
-    own = {"name": path.stem, "aliases": [], "shared": [], "status": "given"}
+    title = f"{path.stem}, like {base.stem}"
+    own = {"name": path.stem, "title": title, "summary": "", "aliases": [], "shared": [], "status": "given"}
     change = {key: value for key, value in table.items() if key != "like"}
     return merged({**below, **{key: value for key, value in own.items() if key in below}}, change)
 

@@ -18,7 +18,7 @@ from commsim.hardware.fabrics import add_parts, add_wires
 from commsim.hardware.naming import aliases, described, filled
 from commsim.hardware.system import Accelerator, System
 from commsim.hardware.topology import Link
-from commsim.reading import load_yaml, read
+from commsim.reading import load_yaml, merged, read
 from commsim.shipped import folder
 from commsim.units import show
 
@@ -35,8 +35,17 @@ def system(name: str | Path, wanted: Changes = UNCHANGED) -> System:
     """
     table = described("systems", name, "system")
     chip = accelerator(wanted.accelerator or table.get("accelerator"), f"{name}: accelerator")
-    said = read(SystemFigures, {**table, "accelerator": chip.name}, str(name))
+    said = read(SystemFigures, {**table, "accelerator": chip.name, "links": _changed_links(table)}, str(name))
     return _built(changed(said, wanted), chip, str(name))
+
+
+def _changed_links(table: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the reader says what is wrong with it
+    """The file's own kinds of link; of a kind that the catalogue has too, what the file does not say is as there."""
+    own, known = table.get("links", {}), _link_tables()
+    if not isinstance(own, Mapping):
+        return own
+    tables = {kind: said for kind, said in own.items() if isinstance(said, Mapping)}
+    return {**own, **{kind: merged(known.get(kind, {}), said) for kind, said in tables.items()}}
 
 
 def sources() -> Mapping[str, Source]:
@@ -65,7 +74,12 @@ def _accelerator(name: str, where: str) -> Accelerator:
 @lru_cache(maxsize=1)
 def link_kinds() -> Mapping[str, Link]:
     """Return the kinds of link that the catalogue knows."""
-    return _links(load_yaml(folder("topologies") / "links.yaml"), "links.yaml")
+    return _links(_link_tables(), "links.yaml")
+
+
+@lru_cache(maxsize=1)
+def _link_tables() -> Mapping[str, Any]:
+    return load_yaml(folder("topologies") / "links.yaml")
 
 
 def fabric(name: str, nic: float) -> Fabric:

@@ -66,7 +66,7 @@ class Node:
     wires: tuple[Wire, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class System:
     """A machine of some number of nodes: accelerators, scale-up domain, NICs, scale-out fabric.
 
@@ -91,6 +91,9 @@ class System:
     template: str = ""
     source: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.nodes} nodes, {self.gpus} GPUs ({self.accelerator.name})>"
 
     @property
     def gpus(self) -> int:

@@ -113,8 +113,10 @@ def seconds(cost: Cost, sizes: Floats, wire: Wire) -> tuple[Floats, Ints]:
 
     launch + sum over stages of (hops x latency + messages) + the transfer, which is, for each stage, the maximum over
     kinds of size x load / bandwidth, summed over stages that follow each other, their maximum when they stream; + the
-    filling of the pipeline: (depth - 1) chunks of a streaming stage.
+    filling of the pipeline: (depth - 1) chunks of a streaming stage. What moves nothing takes no time.
     """
+    if not (cost.load.any() or cost.hops.any() or cost.steps.any()):
+        return np.zeros(len(sizes)), np.full(len(sizes), -1)
     waiting = wire.launch + float((cost.hops @ wire.latency + cost.steps @ np.array(wire.message)).sum())
     per_byte = cost.load / wire.bandwidth
     slowest = per_byte.max(axis=1)

@@ -10,12 +10,15 @@ import numpy as np
 
 from commsim.errors import InputError
 from commsim.figures import is_range
+from commsim.hardware.system import System
 from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.nccl import Nccl
 from commsim.training.assumptions import assumed
 from commsim.training.compute import kernels
 from commsim.training.memory import Memory, memory
+from commsim.training.model import Model
 from commsim.training.passes import Explanation, Machine
+from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.setting import UNFUSED, Setting
 from commsim.training.sources import Sources, sources
@@ -24,10 +27,7 @@ from commsim.training.work import model_flops
 from commsim.units import counted, show
 
 if TYPE_CHECKING:
-    from commsim.hardware.system import System
     from commsim.libraries.library import Library
-    from commsim.training.model import Model
-    from commsim.training.plan import Plan
 
 WHAT_IFS = {
     "compute": "matrix units twice as fast",
@@ -157,6 +157,10 @@ def estimate(model: Model, plan: Plan, system: System, *, library: Library | Non
     InputError when plan, model, recipe and machine do not fit each other, and for a machine whose accelerator has no
     figures of its own.
     """
+    for what, given, kind in (("model", model, Model), ("plan", plan, Plan), ("system", system, System)):
+        if not isinstance(given, kind):
+            maker = {"model": "commsim.model(name)", "plan": "commsim.Plan(...)", "system": "commsim.load(name)"}[what]
+            raise InputError(f"estimate: {what}", given, f"what {maker} gives belongs here")
     known = [field.name for field in fields(Recipe)]
     for key in recipe:
         if key not in known:

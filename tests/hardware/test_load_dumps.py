@@ -59,3 +59,26 @@ def test_fewer_gpus_of_each_domain_are_used() -> None:
 def test_the_gpus_of_a_domain_are_whole_nodes_of_it(gpus: int) -> None:
     with pytest.raises(InputError, match="gpus per domain"):
         load("gb200-nvl72", gpus_per_domain=gpus)
+
+
+def test_a_link_is_changed_by_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "tired.yaml"
+    path.write_text("like: hgx-h100\nlinks: {nvlink4: {bandwidth: 20 GB/s}}\n", encoding="utf-8")
+    tired, sound = (
+        {link.kind: link for link in load(system).topology.kinds}["nvlink4"] for system in (path, "hgx-h100")
+    )
+    assert (tired.bandwidth, tired.latency) == (20e9, sound.latency)
+
+
+def test_what_is_like_another_machine_does_not_call_itself_that(tmp_path: Path) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text("like: hgx-h100\nscale_out: {nic: 200 Gb/s}\n", encoding="utf-8")
+    system = load(path)
+    assert (system.name, system.title, system.summary) == ("ours", "ours, like hgx-h100", "")
+    assert repr(system) == "<ours: 1 nodes, 8 GPUs (h100-sxm)>"
+
+
+@pytest.mark.parametrize("name", [3, None, ["hgx-h100"]])
+def test_what_is_no_name_is_refused(name: object) -> None:
+    with pytest.raises(InputError, match="the name of a system"):
+        load(name)  # type: ignore[arg-type]

@@ -164,3 +164,13 @@ def test_the_root_offers_it() -> None:
     plan = cs.Plan(cs.Tensor(8), cs.Data(8), cs.Pipeline(4))
     step = cs.estimate(cs.model("llama3.1-70b"), plan, cs.load("hgx-h100", nodes=32), global_batch=256)
     assert step.setting.plan.gpus == 256
+
+
+def test_names_in_place_of_values_are_told_what_makes_them() -> None:
+    machine, llama, plan = load("hgx-h100"), model("llama3.1-8b"), Plan(Data(8))
+    with pytest.raises(InputError, match=r"commsim\.model\(name\)"):
+        estimate("llama3.1-8b", plan, machine, global_batch=8)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"commsim\.load\(name\)"):
+        estimate(llama, plan, "hgx-h100", global_batch=8)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the name of a model"):
+        model(None)  # type: ignore[arg-type]

@@ -71,6 +71,8 @@ def model(name: str | Path) -> Model:
     A file is a Hugging Face config.json, a params.json or a YAML like an entry of models.yaml; a folder holds one of
     the first two. Raises InputError for an unknown name (did you mean), and for a file that describes no model.
     """
+    if not isinstance(name, str | Path):
+        raise InputError("model", name, "the name of a model, or a file that describes one, belongs here")
     known = _named().get(str(name).lower())
     if known:
         return _entry(known)
