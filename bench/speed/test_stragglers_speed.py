@@ -10,7 +10,7 @@ import pytest
 from commsim.collectives.algorithms import ALGORITHMS
 from commsim.collectives.algorithms.table import Group
 from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE
-from commsim.stragglers.cast import Cast
+from commsim.stragglers.cast import Cast, Drawn
 from commsim.stragglers.kinds import Jitter
 from commsim.stragglers.laws import Gamma, Lognormal
 from commsim.stragglers.maxima import Maximum
@@ -52,7 +52,7 @@ def test_pipelines_with_jitter(benchmark: BenchmarkFixture, trials: int) -> None
     known = Parts(compiled("1f1b", stages, microbatches), compute, 0 * compute, nothing, 0.0, nothing, nothing)
     stage = Stage(known, Cast(stages, replicas, 1, ()), known.seconds)
     (effect,) = Jitter(0.015).effects
-    benchmark(stage.steps, [(effect, np.random.default_rng(0))], trials)
+    benchmark(stage.steps, [Drawn(effect, np.random.default_rng(0))], trials)
 
 
 def test_exact_maximum(benchmark: BenchmarkFixture) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from commsim.training.plan import Plan
 
 Ints = NDArray[np.int64]
-Drawn = tuple["Effect", "Generator"]
+
+
+class Drawn(NamedTuple):
+    """An effect with the generator of its draws; `once`: one draw serves all steps, for they are of one job."""
+
+    effect: Effect
+    rng: Generator
+    once: bool = False
+
+    def again(self) -> Drawn:
+        """Return what draws the same once more, if one draw serves all, else itself."""
+        return self._replace(rng=deepcopy(self.rng)) if self.once else self
 
 
 @dataclass(frozen=True)
@@ -83,19 +95,19 @@ class Cast:
 
 
 def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:
-    """Return what effects alike in all but target and law come to for each group, [stage, trial, replica].
+    """Return what effects alike in all but target and law come to for each group, [stage, trial or 1, replica].
 
     Factors multiply and times add up for each rank; a group waits for its slowest. One effect that hits every rank is
     drawn as a maximum directly.
     """
-    effects = [effect for effect, _ in drawn]
-    if len(drawn) == 1 and effects[0].target.each == "rank" and not effects[0].target.chosen:
-        effect, rng = drawn[0]
-        return Maximum(effect.law, cast.members).sample(rng, (cast.stages, trials, cast.replicas))
-    each = [_of_each(cast, effect, trials, rng) for effect, rng in drawn]
-    total = each[0]
-    for more in each[1:]:
-        total = total * more if effects[0].unit == "factor" else total + more
+    (effect, rng, once), *others = drawn
+    if not others and effect.target.each == "rank" and not effect.target.chosen:
+        shape = (cast.stages, 1 if once else trials, cast.replicas)
+        return Maximum(effect.law, cast.members).sample(rng, shape)
+    total = _of_each(cast, effect, 1 if once else trials, rng)
+    for other in others:
+        more = _of_each(cast, other.effect, 1 if other.once else trials, other.rng)
+        total = total * more if effect.unit == "factor" else total + more
     found: Floats = total.max(axis=1)
     return found
 
@@ -111,11 +123,9 @@ def struck(cast: Cast, target: Target, trials: int, rng: Generator) -> NDArray[n
 
 def _hit(cast: Cast, target: Target, trials: int, rng: Generator) -> Ints:
     """Where those stand that are named, or counted, [one, trial or 1]."""
-    return (
-        cast.numbered(target)[:, None]
-        if target.which
-        else _at_random(math.prod(cast.shape(target)), target, trials, rng)
-    )
+    if target.which:
+        return cast.numbered(target)[:, None]
+    return _at_random(math.prod(cast.shape(target)), target, trials, rng)
 
 
 def _of_each(cast: Cast, effect: Effect, trials: int, rng: Generator) -> Floats:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.errors import InputError
-from commsim.stragglers.cast import Cast
+from commsim.stragglers.cast import Cast, Drawn
 from commsim.stragglers.kinds import Failures, Straggler
 from commsim.stragglers.parts import parts
 from commsim.stragglers.simulate import Stage
@@ -19,7 +19,6 @@ from commsim.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commsim.stragglers.cast import Drawn
     from commsim.stragglers.laws.law import Floats
     from commsim.training.estimate import Estimate
 
@@ -28,15 +27,17 @@ _MOST = 10**8
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Many steps of an estimate with causes at work, each at a random moment of a random job.
+    """Many steps of an estimate with causes at work, each at a random moment.
 
-    `seconds` [step] are their times, `ideal` that of a step in which nobody is late. Causes that last for a job are
-    drawn anew in each step, so that a quantile is one over jobs and steps together.
+    `seconds` [step] are their times, `ideal` that of a step in which nobody is late. They are steps of so many `jobs`,
+    as many of each: what lasts for a job is drawn once for it. As many jobs as steps make the quantiles those over
+    jobs and steps together.
     """
 
     estimate: Estimate
     causes: tuple[Straggler, ...]
     seed: int
+    jobs: int
     seconds: Floats
     ideal: float
 
@@ -47,8 +48,14 @@ class Run:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean, s."""
-        return float(self.seconds.std(ddof=1) / math.sqrt(self.seconds.size)) if self.seconds.size > 1 else math.inf
+        """Standard error of the mean, s: by the means of jobs where there are several, for their steps are alike."""
+        apart = self.by_job if self.jobs > 1 else self.seconds
+        return float(apart.std(ddof=1) / math.sqrt(apart.size)) if apart.size > 1 else math.inf
+
+    @cached_property
+    def by_job(self) -> Floats:
+        """The mean step of each job, [job] in s."""
+        return np.array([float(steps.mean()) for steps in np.array_split(self.seconds, self.jobs)])
 
     def quantile(self, chance: float) -> float:
         """Return the time that this share of the steps does not exceed, s; InputError unless between 0 and 1."""
@@ -57,7 +64,7 @@ class Run:
         return float(np.quantile(self.seconds, chance))
 
     def quantile_error(self, chance: float) -> float:
-        """Return the standard error of the quantile, s, by the quantiles one error of its chance away."""
+        """Return the standard error of a quantile of independent steps, s: half of what one error of its chance spans."""
         away = math.sqrt(chance * (1 - chance) / self.seconds.size)
         low, high = (min(max(chance + sign * away, 0.0), 1.0) for sign in (-1, 1))
         return (self.quantile(high) - self.quantile(low)) / 2
@@ -90,7 +97,8 @@ class Run:
         )
 
     def _with(self, some: list[int]) -> float:
-        drawn = _steps(_stage(self.estimate), self.causes, some, (self.seconds.size, self.seed))
+        drawing = _Drawing(self.seconds.size, self.jobs, self.seed)
+        drawn = drawing.steps(_stage(self.estimate), self.causes, some)
         return float(drawn.mean()) / self.ideal
 
     def __str__(self) -> str:
@@ -105,21 +113,25 @@ class Run:
         )
 
 
-def run(estimate: Estimate, causes: Iterable[Straggler], *, steps: int = 10_000, seed: int = 0) -> Run:
+def run(
+    estimate: Estimate, causes: Iterable[Straggler], *, steps: int = 10_000, seed: int = 0, jobs: int | None = None
+) -> Run:
     """Return so many steps of an estimate with causes at work; the same seed draws the same.
 
-    InputError for what is no cause, for a rank, stage or link that is not there, and for no steps.
+    They are spread over so many jobs, each step one of its own unless said. InputError for what is no cause, for a
+    rank, stage or link that is not there, for no steps, and for more jobs than steps.
     """
     listed = tuple(causes)
     for one in listed:
         if not isinstance(one, Straggler):
             raise InputError("causes", one, "causes such as Jitter(0.02) or SlowRank(factor=1.3) belong here")
-    for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
-        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= _MOST:
-            raise InputError(name, given, f"a whole number from {least} to {_MOST:.0e} belongs here")
+    jobs = steps if jobs is None else jobs
+    for name, given, least, most in (("steps", steps, 1, _MOST), ("seed", seed, 0, _MOST), ("jobs", jobs, 1, steps)):
+        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+            raise InputError(name, given, f"a whole number from {least} to {most} belongs here")
     stage = _stage(estimate)
-    seconds = _steps(stage, listed, list(range(len(listed))), (steps, seed))
-    return Run(estimate, listed, seed, seconds, stage.seconds)
+    seconds = _Drawing(steps, jobs, seed).steps(stage, listed, list(range(len(listed))))
+    return Run(estimate, listed, seed, jobs, seconds, stage.seconds)
 
 
 def _stage(estimate: Estimate) -> Stage:
@@ -127,13 +139,35 @@ def _stage(estimate: Estimate) -> Stage:
     return Stage(known, Cast.of(estimate.setting.plan), known.seconds)
 
 
-def _steps(stage: Stage, causes: tuple[Straggler, ...], some: list[int], drawing: tuple[int, int]) -> Floats:
-    """The time of each step with some of the causes; each effect has a generator of its own, whoever else is there."""
-    steps, seed = drawing
-    seeds = np.random.SeedSequence(seed).spawn(len(causes))
-    drawn: list[Drawn] = []
-    for one in some:
-        effects = causes[one].effects
-        own = seeds[one].spawn(len(effects))
-        drawn += [(effect, np.random.default_rng(child)) for effect, child in zip(effects, own)]
-    return stage.steps(drawn, steps) if drawn else np.full(steps, stage.seconds)
+@dataclass(frozen=True)
+class _Drawing:
+    """How many steps are drawn, of how many jobs, from which seed."""
+
+    number: int
+    jobs: int
+    seed: int
+
+    def steps(self, stage: Stage, causes: tuple[Straggler, ...], some: list[int]) -> Floats:
+        """Return the time of each step with some of the causes, s."""
+        drawn = self._drawn(causes, some)
+        if not drawn:
+            return np.full(self.number, stage.seconds)
+        if self.jobs == self.number:
+            return stage.steps(drawn, self.number)
+        sizes = [len(part) for part in np.array_split(np.arange(self.number), self.jobs)]
+        return np.concatenate([stage.steps([_of_a_job(one) for one in drawn], size) for size in sizes])
+
+    def _drawn(self, causes: tuple[Straggler, ...], some: list[int]) -> list[Drawn]:
+        """Each effect with a generator of its own, whoever else is there."""
+        seeds = np.random.SeedSequence(self.seed).spawn(len(causes))
+        found = []
+        for one in some:
+            effects = causes[one].effects
+            children = seeds[one].spawn(len(effects))
+            found += [Drawn(effect, np.random.default_rng(child)) for effect, child in zip(effects, children)]
+        return found
+
+
+def _of_a_job(one: Drawn) -> Drawn:
+    """What draws once for a job what lasts for it, and differently for the next."""
+    return Drawn(one.effect, one.rng.spawn(1)[0], once=True) if one.effect.persistence == "job" else one

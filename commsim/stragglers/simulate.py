@@ -44,12 +44,12 @@ class Stage:
         kinds, chunks, microbatches = self.parts.program.dims
         each = kinds * chunks * microbatches * self.cast.replicas
         block = max(1, _CELLS // each)
-        parts = [self._steps(drawn, min(block, number - first)) for first in range(0, number, block)]
-        return np.concatenate(parts)
+        sizes = [min(block, number - first) for first in range(0, number, block)]
+        return np.concatenate([self._steps([one.again() for one in drawn], size) for size in sizes])
 
     def _steps(self, drawn: Sequence[Drawn], trials: int) -> Floats:
-        lasting = [one for one in drawn if one[0].persistence != "operation"]
-        each = [one for one in drawn if one[0].persistence == "operation"]
+        lasting = [one for one in drawn if one.effect.persistence != "operation"]
+        each = [one for one in drawn if one.effect.persistence == "operation"]
         slower = self._slower(lasting, trials)
         durations = self._durations(lasting, each, slower, trials)
         last = self.parts.ends(durations, self._delays(lasting, each, slower, trials))
@@ -59,17 +59,17 @@ class Stage:
     def _slower(self, lasting: list[Drawn], trials: int) -> Floats:
         """The factor of what groups say, [stage, trial, replica]."""
         found = np.ones((1, trials, 1))
-        alike = [one for one in lasting if one[0].place == "bandwidth" and one[0].target.each != "link"]
+        alike = [one for one in lasting if one.effect.place == "bandwidth" and one.effect.target.each != "link"]
         return found * together(self.cast, alike, trials) if alike else found
 
     def _durations(self, lasting: list[Drawn], each: list[Drawn], slower: Floats, trials: int) -> Floats:
         """[kind, turn, stage, micro-batch, trial, replica] in s."""
         durations = self.parts.compute[:, :, :, None, None, None] * self._factors(lasting, trials)
-        for effect, rng in each:
+        for effect, rng, _ in each:
             if effect.unit == "factor" and effect.place in {"compute", "host"}:
                 durations = self._multiplied(durations, effect, self._operations(effect, trials, rng))
         durations = _plus(durations, self._said(each, slower, trials))
-        for effect, rng in each:
+        for effect, rng, _ in each:
             if effect.unit == "s" and effect.place in {"compute", "host"}:
                 durations = self._added(durations, effect, trials, rng)
         return self._interrupted(durations, lasting, trials)
@@ -77,7 +77,7 @@ class Stage:
     def _said(self, each: list[Drawn], slower: Floats, trials: int) -> Floats:
         """What is said in each operation and hidden by nothing."""
         found = self.parts.said[:, :, :, None, None, None] * slower[:, None]
-        for effect, rng in each:
+        for effect, rng, _ in each:
             if effect.place == "bandwidth" and effect.target.each != "link":
                 found = self._multiplied(found, effect, self._operations(effect, trials, rng))
         return found
@@ -133,6 +133,7 @@ class Stage:
         for unit, scale in (("s", 1.0), ("step", self.seconds)):
             for passes, alike in _alike(lasting, unit):
                 seconds = together(self.cast, alike, trials) * scale
+                seconds = np.broadcast_to(seconds, (len(seconds), trials, seconds.shape[2]))
                 if seconds.any():
                     durations = self._once(durations, seconds, alike[0], passes[0])
         return durations
@@ -142,7 +143,7 @@ class Stage:
 
         What holds up whole pipelines, or everybody at once, does so on stage 0: the others wait for it.
         """
-        effect, rng = one
+        effect, rng, _ = one
         microbatches = self.parts.program.dims[2]
         shape = (*durations.shape[:2], self.cast.stages, microbatches, seconds.shape[1], self.cast.replicas)
         found = np.broadcast_to(durations, shape).copy()
@@ -161,12 +162,12 @@ class Stage:
         stages = self.cast.stages
         both = np.maximum(slower, np.roll(slower, -1, axis=0)) if len(slower) == stages else slower
         links = self.parts.delays[:, None, None] * both
-        late = [one for one in lasting if one[0].place == "latency" or one[0].target.each == "link"]
-        factors, seconds = ([one for one in late if one[0].unit == unit] for unit in ("factor", "s"))
+        late = [one for one in lasting if one.effect.place == "latency" or one.effect.target.each == "link"]
+        factors, seconds = ([one for one in late if one.effect.unit == unit] for unit in ("factor", "s"))
         links = links * together(self.cast, factors, trials) if factors else links
         links = links + together(self.cast, seconds, trials) if seconds else links
         found = self.parts.links(links)
-        for effect, rng in each:
+        for effect, rng, _ in each:
             if effect.place == "latency" or effect.target.each == "link":
                 more = self._operations(effect, trials, rng)
                 found = found * more if effect.unit == "factor" else found + more
@@ -189,13 +190,13 @@ def _alike(lasting: list[Drawn], unit: str) -> Iterator[tuple[tuple[str, ...], l
     """The effects on what is computed that last a step, by the passes and the moment that they hit."""
     found = defaultdict[tuple[object, ...], list["Drawn"]](list)
     for one in lasting:
-        effect = one[0]
+        effect = one.effect
         if effect.unit == unit and effect.place in {"compute", "host"}:
             once = unit != "factor"
             key = (effect.passes, effect.moment, effect.target.each if once else "")
             found[key].append(one)
     for alike in found.values():
-        yield alike[0][0].passes, alike
+        yield alike[0].effect.passes, alike
 
 
 def _sum_of(law: Law, times: Floats, rng: Generator) -> Floats:

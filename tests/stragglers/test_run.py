@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.errors import InputError
-from commsim.stragglers.cast import Cast
+from commsim.stragglers.cast import Cast, Drawn
 from commsim.stragglers.effects import Effect, Target
 from commsim.stragglers.kinds import (
     Congestion,
@@ -69,7 +69,7 @@ def bare(stages: int, microbatches: int, replicas: int, forward: float = 1.0, ba
 
 
 def drawn(stage: Stage, cause: Straggler, steps: int) -> np.ndarray:
-    return stage.steps([(effect, np.random.default_rng(31)) for effect in cause.effects], steps)
+    return stage.steps([Drawn(effect, np.random.default_rng(31)) for effect in cause.effects], steps)
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_STEP)
@@ -294,6 +294,31 @@ def test_attribution_both_ways() -> None:
     assert rest == pytest.approx(found.slowdown())
 
 
+def test_what_lasts_for_a_job_is_drawn_once_for_it() -> None:
+    """The steps of one job are alike where nothing but the job's own ranks is slow; jobs differ."""
+    causes = [Variation(0.05), SlowRank(chance=0.05)]
+    one, several = (run(step(PIPED), causes, steps=600, jobs=jobs, seed=3) for jobs in (1, 6))
+    assert np.ptp(one.seconds) == pytest.approx(0.0, abs=1e-9)
+    assert len(np.unique(several.seconds.round(9))) == 6
+    assert several.by_job.size == 6
+    assert np.ptp(run(step(PIPED), [*causes, Jitter(0.01)], steps=600, jobs=1).seconds) > 0
+
+
+def test_jobs_of_one_step_are_the_population() -> None:
+    """Many jobs of two steps have the mean of as many jobs as steps, within their errors."""
+    causes = [Variation(0.05), Jitter(0.02), Pause(every=5.0)]
+    two, each = (run(step(PIPED), causes, steps=2000, jobs=jobs, seed=5) for jobs in (1000, 2000))
+    assert two.mean == pytest.approx(each.mean, abs=4 * np.hypot(two.error, each.error))
+    assert two.seconds.std() == pytest.approx(each.seconds.std(), rel=0.2)
+
+
+def test_a_pause_that_never_moves() -> None:
+    """Something added once a step for the whole job is as long in each of its steps."""
+    held = Effected((Effect("host", "job", Constant(0.3), Target("all"), "s", ("forward",)),))
+    found = run(step(PIPED), [held], steps=40, jobs=2)
+    assert found.seconds == pytest.approx(np.full(40, found.ideal + 0.3))
+
+
 def test_what_a_run_says_of_itself() -> None:
     failures = Failures(restart=600.0, checkpoint=1800.0)
     found = run(step(FLAT), [Jitter(0.05), failures], steps=1000, seed=4)
@@ -322,6 +347,7 @@ def test_ranks_stand_where_the_plan_puts_them() -> None:
         ([SlowRank(count=33)], 5, "rank: count: 33; there are 32"),
         ([SlowLink(delay=1.0, links=(16,))], 5, "link: 16"),
         ([Jitter(0.02)], 0, "steps: 0"),
+        ([Jitter(float("nan"))], 5, "lognormal: sigma: nan"),
         (["jitter"], 5, "causes: 'jitter'"),
     ],
 )
