@@ -20,7 +20,7 @@ class Preset:
 
 
 _HEALTHY = {
-    Variation(0.02): "matmul-bound work on some 2,000 GPUs, blox-pal (Sinha et al., SC 2022)",
+    Variation(0.02): "matmul-bound work on V100, RTX 5000 and A100 clusters (blox-pal)",
     SlowRank(factor=1.1, chance=0.005): "MegaScale (NSDI 2024): 10 % slower on 0.5 % of the machines",
     Jitter(0.015): _BYTEDANCE,
     SharedJitter(0.01): _BYTEDANCE,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Variation(Straggler):
     """No two GPUs are alike: silicon, clocks, temperature. `sigma` is that of the logarithm of their time.
 
-    0.017 to 0.028 for matmul-bound, 0.0004 for memory-bound work (blox-pal, some 2,000 GPUs; Sinha et al. 2022).
+    0.017 to 0.028 for matmul-bound, 0.0004 for memory-bound work (blox-pal: 2,075 pairs of GPU and application).
     """
 
     sigma: float = 0.02

@@ -1,7 +1,7 @@
 """How long do several exponential waits take together?
 
-The incomplete gamma function is computed here, by its series and its continued fraction: scipy has it too, but weighs a
-hundred times what this file does, and nothing else that an estimate with stragglers needs asks for it.
+The incomplete gamma function is computed here, by its series and its continued fraction. scipy has it too, but nothing
+else that an estimate with stragglers needs asks for scipy, and the inverse in the deep tail would still be ours.
 """
 
 from __future__ import annotations
