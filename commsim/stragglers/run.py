@@ -64,7 +64,7 @@ class Run:
         return float(np.quantile(self.seconds, chance))
 
     def quantile_error(self, chance: float) -> float:
-        """Return the standard error of a quantile, s, as if steps were independent: half of what its chance's error spans."""
+        """Return the standard error of a quantile, s, for independent steps: half of what its own error spans."""
         away = math.sqrt(chance * (1 - chance) / self.seconds.size)
         low, high = (min(max(chance + sign * away, 0.0), 1.0) for sign in (-1, 1))
         return (self.quantile(high) - self.quantile(low)) / 2
