@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from commsim.tables import memory_parts, time_parts
 from commsim.units import UNITS, counted, show, show_size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from commsim.libraries.library import Floats, Timing
     from commsim.libraries.sweep import Sweep
     from commsim.training.estimate import Estimate
+    from commsim.validation.collectives import Validation as Collectives
     from commsim.validation.training import Validation
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -40,12 +43,26 @@ COLOURS = {
     "optimizer": "#F0E442",
     "activations": _ORANGE,
 }
-MARKERS = "o^s"
+MARKERS = "o^sDv"
 DASHES = {"Simple": "-", "LL128": "--", "LL": ":"}
 FEWEST = 2
 """Sizes that make a line."""
 FEW_DECADES = 200.0
 """An axis that spans less has ticks at 1, 2 and 5 as well."""
+
+
+class Compared(Protocol):
+    """What was measured beside what is predicted, s."""
+
+    @property
+    def measured(self) -> float:
+        """What others measured."""
+        ...
+
+    @property
+    def predicted(self) -> float:
+        """What commsim predicts."""
+        ...
 
 
 def save(figure: Figure, path: Path | str) -> None:
@@ -108,21 +125,36 @@ def breakdown(estimate: Estimate) -> Figure:
 
 def agreement(validation: Validation) -> Figure:
     """Return predicted against measured step times, a colour for each GPU; InputError when nothing was compared."""
-    if not validation.cases:
-        raise InputError("plot", "no results", "at least one that was compared belongs here")
     figure, axes = _canvas(7.0, 6.0)
-    for number, (gpu, cases) in enumerate(validation.cases_by("GPU").items()):
-        measured, predicted = ([getattr(case, name) for case in cases] for name in ("measured", "predicted"))
-        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number // len(PALETTE) % len(MARKERS)]
-        axes.scatter(measured, predicted, s=14, alpha=0.7, lw=0, color=colour, marker=marker, label=gpu)
-    ends = np.array(axes.get_xlim()).clip(min=min(case.measured for case in validation.cases) / 2)
-    axes.plot(ends, ends, color=INK, lw=1, label="as measured")
-    axes.fill_between(ends, ends / 1.2, ends * 1.2, color=INK, alpha=0.08, lw=0, label="20 % off")
-    axes.set(xscale="log", yscale="log", xlabel="step time published, s", ylabel="step time estimated, s")
+    _scatter(axes, validation.cases_by("GPU"), "step time")
     axes.set_title(f"{len(validation.cases):,} published training results", loc="left", weight="bold")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
     _sign(figure, "to the right what its source published, upwards what is")
     return figure
+
+
+def collective_agreement(validation: Collectives) -> Figure:
+    """Return predicted against measured times of collectives, a colour for each machine; InputError without any."""
+    figure, axes = _canvas(7.0, 6.0)
+    _scatter(axes, validation.cases_by("machine"), "time of a collective")
+    axes.set_title(f"{len(validation.cases):,} measured collectives", loc="left", weight="bold")
+    _sign(figure, "to the right what its source measured, upwards what is")
+    return figure
+
+
+def _scatter(axes: Axes, named: Mapping[str, Sequence[Compared]], what: str) -> None:
+    """Draw cases, predicted (s) over measured (s), a colour and marker for each name; InputError without any."""
+    every = [case.measured for cases in named.values() for case in cases]
+    if not every:
+        raise InputError("plot", "no results", "at least one that was compared belongs here")
+    for number, (name, cases) in enumerate(named.items()):
+        measured, predicted = [case.measured for case in cases], [case.predicted for case in cases]
+        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number // len(PALETTE) % len(MARKERS)]
+        axes.scatter(measured, predicted, s=14, alpha=0.7, lw=0, color=colour, marker=marker, label=name)
+    ends = np.array(axes.get_xlim()).clip(min=min(every) / 2)
+    axes.plot(ends, ends, color=INK, lw=1, label="as measured")
+    axes.fill_between(ends, ends / 1.2, ends * 1.2, color=INK, alpha=0.08, lw=0, label="20 % off")
+    axes.set(xscale="log", yscale="log", xlabel=f"{what} published, s", ylabel=f"{what} estimated, s")
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
 
 
 def _draw_candidates(axes: Axes, timing: Timing) -> None:

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from commsim.cli import collective_agreement as collectives
 from commsim.cli.options import Json, Plot
 from commsim.cli.output import display, document, points, table
 from commsim.errors import InputError
@@ -21,6 +22,8 @@ from commsim.tables import Record
 from commsim.training.configs.rows import read_rows
 from commsim.units import counted
 from commsim.validation.agreement import Agreement
+from commsim.validation.collectives import validate as validated_collectives
+from commsim.validation.measured import read_measured
 from commsim.validation.published import read_published
 from commsim.validation.training import VIEWS, Case, Validation
 from commsim.validation.training import validate as validated
@@ -30,20 +33,52 @@ MOST_LISTED = 12
 
 
 def validate(
-    what: Annotated[Literal["training"], typer.Argument(metavar="WHAT", help="What is predicted: training.")],
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="CSV of published results (those that commsim ships).")
+    what: Annotated[
+        Literal["training", "collectives"],
+        typer.Argument(metavar="WHAT", help="What is predicted: training or collectives."),
+    ],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="training: a CSV of published results (those that commsim ships); collectives: measured tables, or "
+            "folders of them.",
+        ),
     ] = None,
-    models: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV of their models' architectures.")] = None,
+    models: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="training: CSV of the models' architectures.")
+    ] = None,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Hold predictions against what others published."""
-    del what
-    if (file is None) != (models is None):
-        raise InputError("validate", str(file or models), "FILE and --models belong together")
+    if what == "collectives":
+        return _validate_collectives(files or [], models, as_json=as_json, plot=plot)
+    return _validate_training(files or [], models, as_json=as_json, plot=plot)
+
+
+def _validate_collectives(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:
+    if models:
+        raise InputError("validate collectives: models", str(models), "collectives have no models: leave this out")
+    if not files:
+        raise InputError("validate collectives", None, "FILE belongs here: measured tables, or a folder of them")
+    found = validated_collectives(*read_measured(files))
+    if plot:
+        from commsim.plots import collective_agreement, save
+
+        save(collective_agreement(found), plot)
+    if as_json:
+        return document(collectives.document(found))
+    return display(*collectives.shown(found))
+
+
+def _validate_training(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:
+    if len(files) > 1:
+        raise InputError("validate training", str(files[1]), "one FILE belongs here")
+    if (not files) != (models is None):
+        raise InputError("validate", str(files[0] if files else models), "FILE and --models belong together")
     shipped = folder("bench") / "published"
-    results = read_published(file or shipped / "training.csv")
+    results = read_published(files[0] if files else shipped / "training.csv")
     found = validated(results, read_rows(models or shipped / "models.csv"))
     if plot:
         from commsim.plots import agreement, save

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.validation.agreement import Agreement, rank_correlation
+from commsim.validation.agreement import Agreement, grouped, rank_correlation
 from commsim.validation.job import job
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from commsim.validation.published import Published
 
-K = TypeVar("K")
 FEWEST = 4
 """Results that make a sweep."""
 SCALES = ((8, "up to 8 GPUs"), (64, "9 to 64 GPUs"), (512, "65 to 512 GPUs"))
@@ -61,7 +60,7 @@ class Validation:
     @cached_property
     def sweeps(self) -> dict[tuple[str, str], float]:
         """Rank correlation (Spearman) in each sweep: results of one source and group, four at least."""
-        found = _grouped(self.cases, lambda case: (case.result.source, case.result.group))
+        found = grouped(self.cases, lambda case: (case.result.source, case.result.group))
         return {
             name: rank_correlation([one.measured for one in cases], [one.predicted for one in cases])
             for name, cases in found.items()
@@ -77,7 +76,7 @@ class Validation:
         """Return the cases by a key of VIEWS, in its order. InputError for another."""
         if view not in VIEWS:
             raise InputError("by", view, "no such view", among=VIEWS)
-        return dict(sorted(_grouped(self.cases, VIEWS[view]).items()))
+        return dict(sorted(grouped(self.cases, VIEWS[view]).items()))
 
     def by(self, view: str) -> dict[str, Agreement]:
         """Return the agreement of the cases by a key of VIEWS. InputError for another."""
@@ -111,13 +110,6 @@ def _case(result: Published, models: Mapping[str, Mapping[str, str]]) -> Case:
     found = job(result, models)
     experts = found.estimate.setting.model.experts is not None
     return Case(result, result.step_time_to_predict_s or 0.0, found.estimate.step_time, experts, found.assumptions)
-
-
-def _grouped(cases: Iterable[Case], key: Callable[[Case], K]) -> dict[K, list[Case]]:
-    found: dict[K, list[Case]] = {}
-    for case in cases:
-        found.setdefault(key(case), []).append(case)
-    return found
 
 
 def _scale(case: Case) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.validation.published_rows import SHIPPED, cells, write
+from tests.validation.tables import write as table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Answer
 
 MODELS = str(SHIPPED / "models.csv")
+COLLECTIVES: dict[str, dict[str, str]] = {"low": {"health": "degraded"}, "rccl": {"library": "rccl"}}
 
 
 def test_document(commsim: Callable[..., Answer], tmp_path: Path) -> None:
@@ -70,8 +72,37 @@ def test_hostile_tables(commsim: Callable[..., Answer], tmp_path: Path, content:
         ("training", "nonesuch.csv", "--models", MODELS),
         ("training", MODELS),
         ("training", "--models", MODELS),
+        ("training", MODELS, MODELS, "--models", MODELS),
+        ("collectives",),
+        ("collectives", MODELS),
+        ("collectives", "nonesuch.json"),
+        ("collectives", "nonesuch.json", "--models", MODELS),
     ],
 )
 def test_mistakes(commsim: Callable[..., Answer], arguments: tuple[str, ...]) -> None:
     answer = commsim("validate", *arguments)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+
+
+def test_collectives_document(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    rows = [{"size_bytes": 2**20, "time_s": 1e-4}]
+    files = [table(tmp_path, id=name, **changes) for name, changes in COLLECTIVES.items()]
+    found = commsim("validate", "collectives", *files, table(tmp_path, id="a", rows=rows), "--json").document
+    assert list(found) == ["cases", "skipped", "summary"]
+    (case,) = found["cases"]
+    assert list(case) == ["id", "op", "size_bytes", "measured_s", "predicted_s"]
+    assert [case[key] for key in ("id", "op", "size_bytes", "measured_s")] == ["a", "all_reduce", 2**20, 1e-4]
+    assert [list(one) for one in found["skipped"]] == [["id", "reason"]]
+    assert found["summary"]["by"]["band"]["1 to 64 MiB"]["count"] == 1
+    assert found["summary"]["apart"]["degraded"]["groups"] == 1
+
+
+def test_collectives_for_people(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    for name, changes in COLLECTIVES.items():
+        table(tmp_path, id=name, **changes)
+    table(tmp_path)
+    answer = commsim("validate", "collectives", tmp_path, "--plot", tmp_path / "a.svg")
+    assert answer.code == 0
+    for said in ("4 rows of 1 table", "by band", "by op", "by machine", "degraded", "only nccl", "constants"):
+        assert said in answer.out
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")

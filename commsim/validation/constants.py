@@ -1,0 +1,35 @@
+"""How many constants stand behind the predicted times, and how many of them were fitted on measured ones?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import NamedTuple
+
+from commsim.figures import Figure
+
+FITTED_ON = "NCCLTESTS"
+"""The source that a figure cites when it was fitted on measured collectives."""
+
+
+class Constants(NamedTuple):
+    """The figures of a calibration, and those among them that were fitted on measured collectives."""
+
+    all: int
+    fitted: int
+
+
+def constants(calibration: object) -> Constants:
+    """Return the number of figures in a calibration, wherever they stand in it; defaults are none."""
+    found = [*_figures(calibration)]
+    return Constants(len(found), sum(FITTED_ON in figure.source for figure in found))
+
+
+def _figures(value: object) -> Iterator[Figure]:
+    if isinstance(value, Figure):
+        yield value
+    below = value if isinstance(value, Mapping) else {}
+    if is_dataclass(value):
+        below = {item.name: getattr(value, item.name) for item in fields(value)}
+    for one in below.values():
+        yield from _figures(one)
