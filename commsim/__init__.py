@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from commsim.libraries.sweep import Sweep as Sweep
     from commsim.libraries.sweep import sweep as sweep
     from commsim.measurement.read import measurements as measurements
+    from commsim.stragglers.kinds import Jitter as Jitter
+    from commsim.stragglers.kinds import SlowLink as SlowLink
+    from commsim.stragglers.kinds import SlowRank as SlowRank
+    from commsim.stragglers.presets import preset as preset
+    from commsim.stragglers.run import Run as Run
+    from commsim.stragglers.run import run as run
     from commsim.tables import to_frame as to_frame
     from commsim.training.axes import Context as Context
     from commsim.training.axes import Data as Data
@@ -43,10 +49,14 @@ _ROOMS = {
     "Expert": "commsim.training.axes",
     "Ideal": "commsim.libraries.ideal",
     "InputError": "commsim.errors",
+    "Jitter": "commsim.stragglers.kinds",
     "Layout": "commsim.collectives.layout",
     "Nccl": "commsim.libraries.nccl",
     "Pipeline": "commsim.training.axes",
     "Plan": "commsim.training.plan",
+    "Run": "commsim.stragglers.run",
+    "SlowLink": "commsim.stragglers.kinds",
+    "SlowRank": "commsim.stragglers.kinds",
     "Sweep": "commsim.libraries.sweep",
     "System": "commsim.hardware.system",
     "Tensor": "commsim.training.axes",
@@ -55,7 +65,9 @@ _ROOMS = {
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",
     "model": "commsim.training.configs.well_known",
+    "preset": "commsim.stragglers.presets",
     "price": "commsim.collectives.price",
+    "run": "commsim.stragglers.run",
     "sweep": "commsim.libraries.sweep",
     "to_frame": "commsim.tables",
 }

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 from commsim import __version__
 from commsim.errors import CommsimError, InputError, LackError
 
-COMMANDS = ("systems", "show", "cost", "estimate", "validate")
+COMMANDS = ("systems", "show", "cost", "tuner", "estimate", "validate")
 """Each is a function in the file of its name."""
 OUR_MISTAKE = 70
 """Exit code when commsim itself is wrong (EX_SOFTWARE of sysexits.h): 1 means that a check failed."""
@@ -103,7 +103,8 @@ def _complain(text: str, code: int) -> int:
 
 def _usage(error: TyperException, arguments: list[str]) -> str:
     """What is wrong with the arguments: where, what was given, what belongs there."""
-    where = getattr(getattr(error, "ctx", None), "command_path", "commsim").removeprefix("commsim").strip()
+    begun = arguments[0] if arguments and arguments[0] in COMMANDS else ""  # an option without its value has no ctx
+    where = getattr(getattr(error, "ctx", None), "command_path", begun).removeprefix("commsim").strip()
     option = getattr(error, "param", None)
     if option is None or not option.help:
         said = error.format_message() or "a command is missing"
