@@ -20,6 +20,8 @@ def misfits(setting: Setting) -> Iterator[InputError]:
     yield from _experts(setting)
     yield from _batches(setting)
     yield from _options(setting)
+    yield from _of_absent_axes(setting)
+    yield from _modules(setting)
 
 
 def _ranks(setting: Setting) -> Iterator[InputError]:
@@ -89,3 +91,30 @@ def _options(setting: Setting) -> Iterator[InputError]:
             recipe.overlap_tensor,
             "sequence parallelism belongs beside it: it cuts along the sequence",
         )
+
+
+def _of_absent_axes(setting: Setting) -> Iterator[InputError]:
+    """Options that would do nothing, as the plan does not name their axis, or the model has no experts."""
+    model, recipe, named = setting.model, setting.recipe, {axis.name for axis in setting.plan.axes}
+    given = (
+        ("tensor", "overlap-tensor", recipe.overlap_tensor, False),
+        ("pipeline", "overlap-pipeline", recipe.overlap_pipeline, None),
+        ("pipeline", "schedule", recipe.schedule, None),
+        ("expert", "overlap-expert", recipe.overlap_expert, False),
+        ("expert", "imbalance", recipe.imbalance, 1.0),
+    )
+    for axis, option, value, default in given:
+        if value != default and axis not in named:
+            dense = axis == "expert" and not any(block.experts for block in model.blocks)
+            lacks = f"{model.name} has no experts" if dense else f"the plan names no {axis} axis"
+            yield InputError(option, value, f"{lacks}; leave it out{'' if dense else f' or add {axis}=N'}")
+
+
+def _modules(setting: Setting) -> Iterator[InputError]:
+    """Modules that no layer has, so that there is nothing to compute again."""
+    works = [piece.work for piece in setting.chunks.pieces]
+    repeated = [one.recompute for work in works for one in work.operations]
+    freed = [one.recompute for work in works for one in work.stored]
+    present = frozenset[str]().union(*repeated, *freed)
+    for absent in sorted(setting.recipe.recomputed - present):
+        yield InputError("recompute", absent, f"{setting.model.name} has no such module", among=sorted(present))

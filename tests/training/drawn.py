@@ -67,10 +67,12 @@ def cases(draw: st.DrawFn) -> Case:
         "recompute": draw(st.sampled_from(["none", "selective", "full"])),
         "overlap_tensor": draw(st.booleans()),
         "overlap_data": draw(st.booleans()),
-        "overlap_expert": draw(st.booleans()),
         "overlap_pipeline": draw(st.sampled_from([None, True, False])),
     }
-    case = Case(draw(st.sampled_from(MODELS)), draw(plans()), tuple(recipe.items()))
+    plan = draw(plans())
+    if plan.expert > 1:
+        recipe["overlap_expert"] = draw(st.booleans())
+    case = Case(draw(st.sampled_from(MODELS)), plan, tuple(recipe.items()))
     assume(fits(case))
     return case
 

@@ -95,6 +95,54 @@ MISTAKES: dict[str, Mistake] = {
         {"attention": "flash9"},
         "attention: 'flash9'; this architecture has no such kernel",
     ),
+    "imbalance of a dense model": (
+        DENSE,
+        (Data(8),),
+        {"imbalance": 3.0},
+        "imbalance: 3.0; llama3.1-8b has no experts; leave it out",
+    ),
+    "overlap of experts of a dense model": (
+        DENSE,
+        (Data(8),),
+        {"overlap_expert": True},
+        "overlap-expert: True; llama3.1-8b has no experts; leave it out",
+    ),
+    "imbalance of experts that are not dealt out": (
+        EXPERTS,
+        (Data(8),),
+        {"imbalance": 3.0},
+        "imbalance: 3.0; the plan names no expert axis; leave it out or add expert=N",
+    ),
+    "tensor overlap without the axis": (
+        DENSE,
+        (Data(8),),
+        {"overlap_tensor": True},
+        "overlap-tensor: True; the plan names no tensor axis; leave it out or add tensor=N",
+    ),
+    "pipeline overlap without the axis": (
+        DENSE,
+        (Data(8),),
+        {"overlap_pipeline": False},
+        "overlap-pipeline: False; the plan names no pipeline axis; leave it out or add pipeline=N",
+    ),
+    "a schedule without a pipeline": (
+        DENSE,
+        (Data(8),),
+        {"schedule": "gpipe"},
+        "schedule: 'gpipe'; the plan names no pipeline axis; leave it out or add pipeline=N",
+    ),
+    "recomputation of a module of experts in a dense model": (
+        DENSE,
+        (Data(8),),
+        {"recompute": "core_attn+moe"},
+        "recompute: 'moe'; llama3.1-8b has no such module",
+    ),
+    "recomputation of latent attention where there is none": (
+        EXPERTS,
+        (Data(8),),
+        {"recompute": "mla_up_proj"},
+        "recompute: 'mla_up_proj'; mixtral-8x7b has no such module",
+    ),
     "too few micro-batches to interleave": (
         DENSE,
         (Data(16), Pipeline(8, virtual=4)),
@@ -148,3 +196,10 @@ def test_what_works_instead_works() -> None:
 def test_kv_heads_may_be_replicated(tensor: int) -> None:
     """8 KV heads on 16 or 32 ranks."""
     assert setting(DENSE, Tensor(tensor)).plan.tensor == tensor
+
+
+def test_an_axis_of_one_rank_may_have_its_options() -> None:
+    """Whoever tries sizes 1, 2, 4 of an axis keeps the recipe."""
+    axes = Tensor(1), Expert(1), Pipeline(1), Data(8)
+    options: dict[str, Any] = {"overlap_tensor": True, "overlap_expert": True, "overlap_pipeline": True}
+    assert setting(EXPERTS, *axes, **options, schedule="gpipe", imbalance=2.0).imbalance == 1.0

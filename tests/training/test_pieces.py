@@ -59,7 +59,7 @@ def test_an_imbalanced_matmul_reads_its_weights_once() -> None:
 
 def test_without_expert_ranks_imbalance_is_nobodys() -> None:
     """One rank has all experts, so it has all tokens whichever they choose."""
-    even, same = (setting("mixtral-8x7b", Data(8), imbalance=value) for value in (1.0, 2.0))
+    even, same = (setting("mixtral-8x7b", Expert(1), Data(8), imbalance=value) for value in (1.0, 2.0))
     assert piece(even, "full-moe").work.flops == piece(same, "full-moe").work.flops
 
 
