@@ -33,6 +33,7 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
         yield step.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
     yield from _of_plan(setting)
+    yield from _straddling(setting, step)
     if recipe.matmul_format != recipe.other_format:
         yield f"layers' matmuls in {recipe.matmul_format}, attention and logits in {recipe.other_format}"
     yield f"{recipe.gradient_bytes:g} bytes a gradient, {recipe.weight_bytes:g} a weight, 12 a weight for Adam"
@@ -46,7 +47,6 @@ def _of_plan(setting: Setting) -> Iterator[str]:
     if plan.context > 1:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"
-    yield from _straddling(setting)
     if setting.model.experts:
         yield f"experts are dealt out over {plan.expert} ranks, and each is split over {plan.expert_tensor}"
     if plan.expert > 1:
@@ -57,10 +57,10 @@ def _of_plan(setting: Setting) -> Iterator[str]:
         yield "with a pipeline, ZeRO 2 scatters gradients once a step, as Llama 3 did"
 
 
-def _straddling(setting: Setting) -> Iterator[str]:
-    """Name the axes of which some groups lie inside a scale-up domain and others across its border."""
+def _straddling(setting: Setting, step: Step) -> Iterator[str]:
+    """Name the groups that speak of which some lie inside a scale-up domain and others across its border."""
     domain = setting.system.topology.domain_size
-    for group in ("tensor", "context", "expert"):
+    for group in dict.fromkeys(said.traffic.group for said in step.said):
         ranks = setting.plan.layout(group).ranks() // domain
         across = ranks.min(axis=1) != ranks.max(axis=1)
         if across.any() and not across.all():

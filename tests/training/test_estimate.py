@@ -113,6 +113,20 @@ def test_it_says_what_it_takes_for_granted(axes: tuple[Any, ...], options: dict[
     assert any(one.startswith(sentence) for one in said), said
 
 
+@pytest.mark.parametrize(
+    ("axes", "sentence"),
+    [
+        ((Tensor(16), Data(9)), "1 tensor groups of 16 straddle domains of 72 GPUs"),
+        ((Tensor(1), Data(48), Pipeline(3)), "1 data shard groups of 48 straddle domains of 72 GPUs"),
+        ((Data(24, shard=6), Pipeline(6)), ""),
+    ],
+)
+def test_groups_across_the_border_of_a_domain_are_named(axes: tuple[Any, ...], sentence: str) -> None:
+    """Of two racks: 144 ranks, of which some groups lie inside one rack and others in both."""
+    found = estimated(LLAMA, *axes, on="gb200-nvl72", global_batch=720).assumptions
+    assert [one.partition(":")[0] for one in found if "straddle" in one] == ([sentence] if sentence else [])
+
+
 def test_plans_of_experts_say_what_they_left_open() -> None:
     """Megatron splits experts over tensor ranks unless told otherwise; a plan without an expert axis does not."""
     found = estimated("mixtral-8x7b", Tensor(2), Data(4)).assumptions
