@@ -63,7 +63,7 @@ def step(setting: Setting, machine: Machine) -> Step:
     return Step(
         seconds=float(rest.before + late),
         compute=float(chunks.of_stages(run.compute.sum(axis=0))[most]) * setting.microbatches,
-        bubble=max(0.0, float(early - busy[most])),
+        bubble=max(0.0, float(early - busy[most])) if chunks.stages > 1 else 0.0,  # alone it waits for nobody
         exposed={axis: seconds for axis, seconds in exposed.items() if seconds},
         optimizer=float(rest.optimizer[most]),
         said=(*(one for spoken in said for one in spoken), *message),

@@ -18,7 +18,7 @@ from commsim.training.passes import Machine, passes
 from commsim.training.stages import Stages, stages
 from commsim.training.step import Step, program_of, step
 from tests.training.clock import clockwork
-from tests.training.settings import piece, setting
+from tests.training.settings import estimated, piece, setting
 
 if TYPE_CHECKING:
     from commsim.training.setting import Setting
@@ -61,8 +61,14 @@ def test_a_lone_stage_repeats_one_micro_batch() -> None:
     assert program_of(asked).shape.microbatches == 1
     assert (
         timed(LLAMA, Data(2), global_batch=16).seconds
-        == timed(LLAMA, Data(2), global_batch=16, schedule="gpipe").seconds
+        == timed(LLAMA, Data(2), Pipeline(1), global_batch=16, schedule="gpipe").seconds
     )
+
+
+def test_a_lone_stage_waits_for_nobody() -> None:
+    """Exactly: the sums that the bubble is the difference of are rounded."""
+    found = estimated(LLAMA, Tensor(8), Pipeline(1), schedule="gpipe", global_batch=24).step
+    assert found.bubble == 0.0
 
 
 @pytest.mark.parametrize(
