@@ -12,7 +12,7 @@ from commsim.hardware.clos import SCALE_OUTS, Fabric, Joined
 from commsim.hardware.fabrics import Level, Part, Wire, add_parts, add_wires, members
 from commsim.hardware.routing import nics_of
 from commsim.hardware.topology import ENDPOINTS, Link, Tier, Topology
-from commsim.units import Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Share, Watts
+from commsim.units import Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Share, Watts, counted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -146,7 +146,8 @@ class System:
     def _join(self, cell: nx.DiGraph[str]) -> tuple[Tier, ...]:
         if self.scale_out is None or self.fabric is None or not members(cell, "nic"):
             most = self.nodes_per_domain
-            raise InputError(f"{self.name}: nodes", self.nodes, f"1 to {most} belong here, or give a NIC")
+            expected = f"no NIC joins more than {counted(most, 'node')}: describe one, or take fewer nodes"
+            raise InputError(f"{self.name}: nodes", self.nodes, expected)
         wiring = self.scale_out.wiring or self.fabric.wiring
         if wiring not in SCALE_OUTS:
             raise InputError(f"{self.name}: scale_out: wiring", wiring, "no such one", among=SCALE_OUTS)

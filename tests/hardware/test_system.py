@@ -301,5 +301,5 @@ def test_sizes_that_do_not_fit_are_refused(sizes: dict[str, int], complaint: str
 
 
 def test_nothing_joins_boxes_without_nics() -> None:
-    with pytest.raises(InputError, match="pcie-4090: nodes: 2; 1 to 1 belong here, or give a NIC"):
+    with pytest.raises(InputError, match="pcie-4090: nodes: 2; no NIC joins more than 1 node: describe one, or"):
         load("pcie-4090", nodes=2)
