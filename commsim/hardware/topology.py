@@ -137,6 +137,12 @@ class Topology:
         return np.array([float(link.latency) for link in self.kinds])
 
     @cached_property
+    def meshed(self) -> bool:
+        """Whether some GPUs are wired to each other, without a switch between."""
+        gpus = set(routing.gpus_of(self.cell))
+        return any(u in gpus and v in gpus for u, v in self.cell.edges)
+
+    @cached_property
     def numbering(self) -> Numbering:
         """How links are numbered."""
         return Numbering.of(self)
@@ -191,19 +197,6 @@ class Topology:
             return self
         drawn = replace(self, cell=self.graph(), tiers=(), nodes=1, gpus_per_node=self.size, domain=0)
         return replace(drawn, gpus_per_domain=self.domain_size)
-
-    def with_link(self, a: str, b: str, link: Link, count: float = 1) -> Topology:
-        """Return the machine, drawn out, with so many cables of a kind between two vertices instead of what was there.
-
-        A link that differs from its kind (a slow one) needs a kind of its own. InputError when a vertex does not exist.
-        """
-        changed = self.flat()
-        cell = changed.cell.copy()
-        for end in (a, b):
-            if end not in cell:
-                raise InputError("topology: vertex", end, "no such vertex", among=cell)
-        cell.add_edges_from([(a, b), (b, a)], link=link, count=count)
-        return replace(changed, cell=cell)
 
     def without(self, a: str, b: str) -> Topology:
         """Return the machine, drawn out, with the link between two vertices cut. InputError when there is none."""

@@ -286,6 +286,24 @@ def test_in_network_is_offered_where_switches_can(machine: Topology, ranks: int,
         assert priced(one.name, ALL_REDUCE, Layout.first(ranks), machine).load.sum() > 0
 
 
+def test_rings_for_meshes_are_offered_where_gpus_are_wired_to_each_other() -> None:
+    offered = {
+        name: "mesh_ring" in {one.name for one in serving_on(ALL_REDUCE, Layout.first(4), machine)}
+        for name, machine in {"mesh": mesh(4), "switch": switch(8), "pods": pods(6), "sockets": sockets()}.items()
+    }
+    assert offered == {"mesh": True, "switch": False, "pods": False, "sockets": False}
+
+
+@pytest.mark.parametrize("op", [ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER])
+@pytest.mark.parametrize("name", ["hgx-h100", "gb200-nvl72", "pcie-4090", "pcie-a100"])
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_elsewhere_they_gain_nothing(name: str, nodes: int, op: Collective) -> None:
+    machine = load(name, nodes=nodes if name != "pcie-4090" else 1).topology
+    meshed, plain = (priced(one, op, Layout.first(machine.size), machine) for one in ("mesh_ring", "ring"))
+    assert (meshed.load >= plain.load - 1e-12).all()
+    assert (meshed.hops >= plain.hops).all()
+
+
 # Large machines.
 
 

@@ -92,25 +92,18 @@ def test_without_one_nic_the_other_paths_stay() -> None:
         cut.route(np.array([1]), np.array([5]))
 
 
-def test_a_slow_link_is_a_kind_of_its_own() -> None:
-    slow = Link("nic at a quarter", 12.5e9, 0.5e-6)
-    changed = pods(2).with_link("node0/nic1", "leaf0/leaf1", slow)
-    assert slow in changed.kinds
-    hops = changed.route(np.array([1, 0]), np.array([5, 4])).hops[:, changed.kinds.index(slow)]
-    assert hops.tolist() == [1, 0]
-    assert slow not in pods(2).kinds
-
-
-def test_a_new_link_can_be_added() -> None:
-    joined = sockets().with_link("gpu0", "gpu3", Link("bridge", 112e9, 0.2e-6))
-    assert joined.route(np.array([0]), np.array([3])).hops.sum() == 1
+def test_a_mesh_has_gpus_that_are_wired_to_each_other() -> None:
+    machines = {"mesh": mesh(4), "switch": switch(8), "pods": pods(6), "sockets": sockets()}
+    assert [name for name, machine in machines.items() if machine.meshed] == ["mesh"]
 
 
 # Refused.
 
 
 def two_speeds() -> Topology:
-    return pods(2).with_link("node0/nic1", "leaf0/leaf1", Link("nic", 1e9, 0.5e-6))
+    machine = pods(2).flat()
+    machine.cell.edges["node0/nic1", "leaf0/leaf1"]["link"] = Link("nic", 1e9, 0.5e-6)
+    return machine
 
 
 @pytest.mark.parametrize(
@@ -132,7 +125,6 @@ def two_speeds() -> Topology:
             lambda: mesh(4).without("gpu0", "gpu9"),
             r"topology: link: 'gpu0 gpu9'; no link joins these two; did you mean",
         ),
-        (lambda: mesh(4).with_link("gpu0", "gpu9", LINKS["nic"]), r"topology: vertex: 'gpu9'; no such vertex; did you"),
     ],
 )
 def test_what_is_no_machine_is_refused(build: Callable[[], object], message: str) -> None:

@@ -48,6 +48,7 @@ def ring(op: Collective, group: Group) -> Schedule:
     REDUCE_SCATTER,
     serves=lambda group: group.inner > 1,
     needs="several ranks of a scale-up domain",
+    meshed=True,
 )
 def mesh_ring(op: Collective, group: Group) -> Schedule:
     """As many rings as leave each directed pair of ranks of a domain to one of them, so that a mesh is used whole.

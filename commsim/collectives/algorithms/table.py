@@ -66,7 +66,8 @@ class Algorithm:
 
     `needs` says in words what `serves` asks of a group; `in_network` names the parts of the group that must be joined
     by switches which reduce and multicast: the `blocks` of ranks that share a domain, the `rails` between domains.
-    `instead` names the algorithm that sends the same messages at once, and so never costs more on the wire.
+    `meshed`: it gains something only where GPUs are wired to each other. `instead` names the algorithm that sends the
+    same messages at once, and so never costs more on the wire.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Algorithm:
     serves: Serves = lambda _: True
     needs: str = ""
     in_network: tuple[Joined, ...] = ()
+    meshed: bool = False
     instead: str = ""
 
     def schedule(self, op: Collective, group: Group) -> Schedule:
@@ -96,12 +98,13 @@ def algorithm(
     serves: Serves = lambda _: True,
     needs: str = "",
     in_network: tuple[Joined, ...] = (),
+    meshed: bool = False,
     instead: str = "",
 ) -> Callable[[Build], Build]:
     """Enter the decorated function in the table (see `Algorithm`)."""
 
     def enter(build: Build) -> Build:
-        ALGORITHMS[name] = Algorithm(name, ops, build, serves, needs, in_network, instead)
+        ALGORITHMS[name] = Algorithm(name, ops, build, serves, needs, in_network, meshed, instead)
         return build
 
     return enter
@@ -115,7 +118,8 @@ def serving(op: Collective, group: Group) -> list[Algorithm]:
 def serving_on(op: Collective, layout: Layout, topology: Topology) -> tuple[Algorithm, ...]:
     """Return the algorithms that do this operation in these groups of this machine; remembered for the machine.
 
-    Those are left out `instead` of which there is one that never costs more; `priced` knows them too.
+    Those are left out `instead` of which there is one that never costs more, and those for meshes where there is none;
+    `priced` knows them too.
     """
     return remembered(topology, ("serving", op.name, layout), lambda: _serving_on(op, layout, topology))
 
@@ -130,4 +134,5 @@ def can_reduce(algorithm: Algorithm, layout: Layout, topology: Topology) -> bool
 
 def _serving_on(op: Collective, layout: Layout, topology: Topology) -> tuple[Algorithm, ...]:
     found = serving(op, Group.of(layout.on(topology), topology))
-    return tuple(one for one in found if not one.instead and can_reduce(one, layout, topology))
+    found = [one for one in found if not one.instead and (topology.meshed or not one.meshed)]
+    return tuple(one for one in found if can_reduce(one, layout, topology))
