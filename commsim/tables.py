@@ -1,4 +1,4 @@
-"""How do values become rows: records with the unit in each name, a DataFrame, CSV, text?
+"""How do values become rows: records with the unit in each name, a DataFrame?
 
 `records` is the one place that says which keys an answer has; the command line's JSON is made of the same records.
 """
@@ -45,16 +45,6 @@ def to_frame(value: object) -> pd.DataFrame:
     import pandas as pd
 
     return pd.json_normalize(records(value))
-
-
-def to_csv(value: object) -> str:
-    """Return the rows of a value as CSV with a header."""
-    return str(to_frame(value).to_csv(index=False))
-
-
-def to_text(value: object) -> str:
-    """Return the rows of a value as plain text in columns, none left out."""
-    return str(to_frame(value).to_string(index=False))
 
 
 @records.register

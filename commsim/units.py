@@ -15,7 +15,6 @@ from commsim.errors import InputError
 Seconds = Annotated[float, "s"]
 Bytes = Annotated[float, "B"]
 BytesPerSecond = Annotated[float, "B/s"]
-Flops = Annotated[float, "FLOP"]
 FlopsPerSecond = Annotated[float, "FLOP/s"]
 Watts = Annotated[float, "W"]
 Share = Annotated[float, "1"]

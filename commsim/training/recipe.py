@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from commsim.errors import InputError
 from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Recomputed
 
-Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
 PRECISIONS: dict[str, tuple[str, str]] = {
     "bf16": ("bf16", "bf16"),
     "fp16": ("fp16", "fp16"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,19 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.collectives.algorithms import Group
-from commsim.collectives.algorithms.direct import all_to_all_v, railed_all_to_all_v
+from commsim.collectives.algorithms.direct import all_to_all_v
 from commsim.collectives.kinds import ALL_TO_ALL
 from commsim.collectives.layout import Layout
 from commsim.collectives.price import price, priced
 from commsim.errors import InputError
 from tests.collectives.flow import carried, steps
-from tests.machines import SMALL, pods, switch
+from tests.machines import SMALL, switch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from tests.collectives.flow import Step
 
     Floats = NDArray[np.float64]
 
@@ -42,40 +38,12 @@ def test_an_even_matrix_is_an_all_to_all(name: str) -> None:
     assert np.allclose(even.hops, direct.hops)
 
 
-def test_an_even_matrix_on_its_rails_is_a_two_level_all_to_all() -> None:
-    machine, group, layout = pods(6), Group(24, 4), Layout.first(24)
-    even = price([(railed_all_to_all_v(np.full((24, 24), 1 / 24), group), layout)], machine)
-    assert np.allclose(even.load, priced("two_level", ALL_TO_ALL, layout, machine).load)
-
-
 @given(matrices(6))
 def test_everything_but_the_diagonal_moves(matrix: Floats) -> None:
     out, into = carried(steps(all_to_all_v(matrix)), 6)
     between = matrix - np.diag(np.diag(matrix))
     assert np.allclose(out, between.sum(axis=1))
     assert np.allclose(into, between.sum(axis=0))
-
-
-@given(matrices(6), st.sampled_from([1, 2, 3, 6]))
-def test_forwarding_takes_each_byte_to_its_rail_and_then_along(matrix: Floats, inner: int) -> None:
-    """Written out for each pair: a message inside when the rail is another's, one along the rail to another domain."""
-    inside, along = np.zeros((6, 6)), np.zeros((6, 6))
-    for source, target in permutations(range(6), 2):
-        relay = source // inner * inner + target % inner
-        inside[source, relay] += matrix[source, target] * (relay != source)
-        along[relay, target] += matrix[source, target] * (relay != target)
-    moved = steps(railed_all_to_all_v(matrix, Group(6, inner)))
-    assert np.allclose([sent_by(step) for step in moved], [inside, along])
-
-
-def sent_by(step: Step) -> Floats:
-    """What each rank sends to each other one in a step."""
-    found = np.zeros((6, 6))
-    for message in step:
-        assert isinstance(message.source, int)
-        assert isinstance(message.target, int)
-        found[message.source, message.target] += message.share
-    return found
 
 
 def test_skew_shows_at_the_rank_that_everyone_sends_to() -> None:
@@ -98,8 +66,3 @@ def test_skew_shows_at_the_rank_that_everyone_sends_to() -> None:
 def test_what_is_no_traffic_is_refused(matrix: Floats, message: str) -> None:
     with pytest.raises(InputError, match=message):
         all_to_all_v(matrix)
-
-
-def test_a_matrix_of_other_ranks_is_refused() -> None:
-    with pytest.raises(InputError, match=r"matrix: \(4, 4\); one row for each of the 8 ranks"):
-        railed_all_to_all_v(np.ones((4, 4)), Group(8, 4))

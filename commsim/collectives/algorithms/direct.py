@@ -77,24 +77,6 @@ def all_to_all_v(matrix: Floats) -> Schedule:
     return rounds(transfer(source, target, matrix[source, target]))
 
 
-def railed_all_to_all_v(matrix: Floats, group: Group) -> Schedule:
-    """Return the same with rail-aligned forwarding: inside the domain to the target's rail, then along the rail."""
-    if len(_amounts(matrix)) != group.size:
-        raise InputError(
-            "all_to_all_v: matrix", matrix.shape, f"one row for each of the {group.size} ranks belongs here"
-        )
-    shape, own = (group.outer, group.inner), np.arange(group.outer)
-    wanted = _amounts(matrix).reshape(*shape, *shape)  # [domain, member, target's domain, target's member]
-    inside = np.zeros_like(wanted)
-    inside[own, :, own, :] = wanted.sum(axis=2)
-    along = wanted.sum(axis=1)
-    along[own, own] = 0.0
-    a, b, rail = np.nonzero(along)
-    railed = rounds(transfer(a * group.inner + rail, b * group.inner + rail, along[a, b, rail]))
-    gathered = all_to_all_v(inside.reshape(group.size, group.size))
-    return Schedule(gathered.phases + railed.phases, streaming=True)
-
-
 def _amounts(matrix: Floats) -> Floats:
     """The matrix without its diagonal; InputError when it is none."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:  # noqa: PLR2004
