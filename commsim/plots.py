@@ -67,17 +67,21 @@ class Compared(Protocol):
 
 def save(figure: Figure, path: Path | str) -> None:
     """Write the figure; InputError for a kind of file that is not drawn and for a place that cannot be written."""
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("plot", str(path), f"a file that ends in one of {', '.join(SUFFIXES)} belongs here")
+    need_drawable(path)
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
         raise InputError("plot", str(path), f"it cannot be written: {error.strerror}") from None
 
 
-def busbw(sweep: Sweep) -> Figure:
-    """Return bus bandwidth against size: every candidate, what the library takes, and what the wire would allow.
+def need_drawable(path: Path | str) -> None:
+    """Raise InputError for a kind of file that is not drawn."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError("plot", str(path), f"a file that ends in one of {', '.join(SUFFIXES)} belongs here")
+
+
+def busbw(sweep: Sweep, *, every: bool = True) -> Figure:
+    """Return bus bandwidth against size: what the library takes, what the wire would allow and, if asked, all else.
 
     InputError for a single size, and for a single rank.
     """
@@ -88,11 +92,13 @@ def busbw(sweep: Sweep) -> Figure:
         raise InputError("plot", f"{timing.ranks} rank", "a group of more has a bus bandwidth")
     figure, axes = _canvas(8.0, 5.0)
     axes.plot(sizes, sweep.limit.busbw / 1e9, color=PALE, lw=1.5, ls=(0, (6, 2, 1, 2)), label="the wire allows")
-    axes.plot(sizes, timing.busbw / 1e9, color=INK, lw=6, alpha=0.25, label=f"chosen by {sweep.library.name}")
+    broad = {"lw": 6, "alpha": 0.25} if every else {"lw": 2}  # behind the candidates, of which it is the quickest
+    axes.plot(sizes, timing.busbw / 1e9, color=INK, **broad, label=f"chosen by {sweep.library.name}")
     if sweep.ends:
         fast, slow = (end.busbw / 1e9 for end in sweep.ends)
         axes.fill_between(sizes, slow, fast, color=INK, alpha=0.12, lw=0, label="its range, of uncertain figures")
-    _draw_candidates(axes, timing)
+    if every:
+        _draw_candidates(axes, timing)
     _scale_by_size(axes, sizes)
     axes.set_ylabel("bus bandwidth, GB/s")
     axes.set_title(

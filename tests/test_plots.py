@@ -62,6 +62,11 @@ def test_lines_are_the_sweep(swept: Sweep) -> None:
     assert lines["the wire allows"] == pytest.approx(swept.limit.busbw / 1e9)
 
 
+def test_candidates_are_drawn_when_asked_for(swept: Sweep) -> None:
+    (axes,) = busbw(swept, every=False).axes
+    assert {line.get_label() for line in axes.lines} == {"chosen by nccl", "the wire allows"}
+
+
 def test_axes_are_logarithmic_and_say_their_units(swept: Sweep) -> None:
     (axes,) = busbw(swept).axes
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylabel()) == ("log", "log", "bus bandwidth, GB/s")

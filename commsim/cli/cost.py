@@ -48,7 +48,7 @@ def cost(
     if plot:
         from commsim.plots import busbw, save
 
-        save(busbw(done), plot)
+        save(busbw(done, every=every), plot)
     if as_json:
         return document(rows)
     return display(*_heading(done), _table(rows, done), *_remarks(done))

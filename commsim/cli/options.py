@@ -22,7 +22,21 @@ from commsim.libraries.nccl import Nccl
 
 _MACHINE, _LIBRARY = "Machine", "Library"
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in SI units.")]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, too: .png, .svg or .pdf.")]
+
+
+def _drawable(file: Path | None) -> Path | None:
+    """The file, known to be one that can be drawn before anything is computed; InputError."""
+    if file is not None:
+        from commsim.plots import need_drawable
+
+        need_drawable(file)
+    return file
+
+
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", callback=_drawable, help="Draw it, too: .png, .svg or .pdf."),
+]
 Sources = Annotated[bool, typer.Option("--sources", help="Show who says so, too.")]
 Calibrated = Annotated[
     str | None,
