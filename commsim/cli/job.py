@@ -39,7 +39,7 @@ def plan(
     ] = None,
 ) -> Plan:
     """Return the plan. InputError for a file, which is not read yet, and for options that lack their axis."""
-    if Path(plan).is_file() or Path(plan).suffix:
+    if Path(plan).is_file() or (Path(plan).suffix and "=" not in plan):
         raise InputError("plan", plan, f"a trainer's own configuration is not read yet; {_EXAMPLE} belong here")
     parsed = parse_plan(plan, virtual=virtual_stages, zero=zero, shard=shard)
     named = {axis.name for axis in parsed.axes}

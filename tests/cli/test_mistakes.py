@@ -53,7 +53,15 @@ MISTAKES = {
     f"{PLAN} --precision nvfp4": "multiplies matrices in",
     f"{PLAN} --recompute ful": "did you mean 'full'?",
     f"{PLAN} --recompute-layers 0": "1",
-    f"{PLAN} --schedule gpip": "did you mean 'gpipe'?",
+    f"{STEP} --plan tensor=8,pipeline=8 --schedule gpip": "did you mean 'gpipe'?",
+    f"{PLAN} --schedule gpipe": "the plan names no pipeline axis",
+    f"{PLAN} --no-overlap-pipeline": "the plan names no pipeline axis",
+    f"{STEP} --plan data=64 --overlap-tensor": "the plan names no tensor axis",
+    f"{PLAN} --imbalance 3": "has no experts; leave it out",
+    f"{PLAN} --overlap-expert": "has no experts; leave it out",
+    f"{PLAN} --recompute moe": "has no such module",
+    f"{PLAN} --context-by ring": "context=N belongs in it",
+    f"{STEP} --plan tensor=8.0": "plan: tensor: 'tensor=8.0'; a whole number",
     f"{PLAN} --schedule forward": "backward",
     f"{PLAN} --attention flash9": "did you mean 'flash",
     f"{PLAN} --global-batch 1000000000000": "a whole number from 1 to 1e+09",
@@ -135,6 +143,8 @@ MISTAKES = {
     # figures
     f"{COST} --size 1K --plot {{folder}}/a.png": "a line needs more",
     f"{COST} --sizes 1K..2K --plot {{folder}}/a.gif": ".png, .svg, .pdf",
+    f"{COST} --size 1K --plot {{folder}}/a.gif": ".png, .svg, .pdf",
+    f"{PLAN} --plot {{folder}}/a.gif": ".png, .svg, .pdf",
     f"{COST} --sizes 1K..2K --plot {{absent}}/a.png": "cannot be written",
     f"{PLAN} --plot {{absent}}/a.png": "cannot be written",
     # words
@@ -143,7 +153,8 @@ MISTAKES = {
     "show": "Missing argument 'SYSTEM'",
     "show hgx-h100 extra": "unexpected extra argument",
     "show hgx-h100 --nodse 2": "No such option: --nodse",
-    "show hgx-h100 --nodes": "requires an argument",
+    "show hgx-h100 --nodes": "requires an argument. (see `commsim show --help`)",
+    f"{COST} --size": "requires an argument. (see `commsim cost --help`)",
     "systems --json=3": "does not take a value",
 }
 
