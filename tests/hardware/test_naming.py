@@ -53,6 +53,13 @@ def test_every_wanted_system_is_there() -> None:
     assert {first + rest for first, rests in WANTED.items() for rest in rests} <= set(names())
 
 
+@pytest.mark.parametrize("chip", ["a100", "h100", "h200", "h800", "h20", "b200", "b300", "gb200", "gb300", "mi300x"])
+def test_a_chip_is_also_the_name_of_the_machine_that_it_is_usually_in(chip: str) -> None:
+    system = load(chip)
+    assert system.name in (chip, f"hgx-{chip}", f"{chip}-nvl72")
+    assert system.accelerator.name == load(system.name).accelerator.name == accelerator(chip).name
+
+
 @pytest.mark.parametrize("group", ["systems", "accelerators"])
 def test_a_file_bears_the_name_that_it_gives(group: str) -> None:
     assert {name: described(group, name, "test")["name"] for name in aliases(group)} == {n: n for n in aliases(group)}
@@ -98,7 +105,7 @@ def test_a_name_that_meant_another_rack_in_2025_is_refused(name: str, first: str
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("hgx-h10", "hgx-h100"), ("gb200-nlv72", "gb200-nvl72"), ("mi300", "mi300x"), ("h100", "hgx-h100")],
+    [("hgx-h10", "hgx-h100"), ("gb200-nlv72", "gb200-nvl72"), ("mi300", "mi300x"), ("hgx-h10O", "hgx-h100")],
 )
 def test_unknown_names_bring_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(InputError, match=f"system: '{name}'; no such name in the catalogue; did you mean '{nearest}'"):
