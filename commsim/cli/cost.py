@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli.options import Json, Plot, library, machine, refuse_for_ideal, takes
-from commsim.cli.output import display, document, number, points, table
+from commsim.cli.output import display, document, fits, number, points, table
 from commsim.errors import InputError
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
@@ -21,6 +21,8 @@ from commsim.tables import Record, candidates, records
 from commsim.units import counted, parse_size, parse_sizes, show_size
 
 NOT_YET = ("dispatch", "combine")
+SPARE = ("algbw", "wire", "limit", "range", "algorithm")
+"""Columns that narrow terminals do without, the first to go first."""
 
 
 @takes(machine=machine, library=library)
@@ -83,29 +85,47 @@ def _heading(done: Sweep) -> list[str]:
 
 
 def _table(rows: list[Record], done: Sweep) -> Table:
-    """The rows, units in the header; `of the wire` is the share of the physical limit (the library ideal).
-
-    Where figures are uncertain, the range of busbw takes the place of algbw.
-    """
-    second = ">busbw\nGB/s range" if done.ends else ">algbw\nGB/s"
-    listed = table(">\nsize", ">time\nus", ">busbw\nGB/s", second, ">of the\nwire", "\nalgorithm", "\nlimited by")
-    limits = dict(zip(done.limit.sizes.tolist(), done.limit.seconds.tolist()))
-    for row in rows:
-        listed.add_row(*_cells(row, limits[row["size_bytes"]]), style="" if row.get("chosen", True) else "dim")
+    """The rows, with as many columns as the terminal has room for: those that say least give way first."""
+    left = _columns(done)
+    listed = _listed_under(left, rows, done)
+    for least in SPARE:
+        if not fits(listed):
+            left.pop(least, None)
+            listed = _listed_under(left, rows, done)
     return listed
 
 
-def _cells(row: Record, limit: float) -> list[str]:
-    ends = row["range"]["busbw_bytes_per_s"] if row["range"] else [row["algbw_bytes_per_s"]]
-    return [
-        show_size(row["size_bytes"]),
-        number(row["time_s"] * 1e6, 4),
-        f"[bold]{row['busbw_bytes_per_s'] / 1e9:,.2f}[/]",
-        "-".join(f"{end / 1e9:,.2f}" if len(ends) == 1 else number(end / 1e9, 4) for end in ends),
-        f"{limit / row['time_s'] if row['time_s'] else 1:.0%}",
-        f"{row['algorithm']} {row['protocol']}",
-        escape(row["bottleneck"].partition(" (")[0]),
-    ]
+def _columns(done: Sweep) -> dict[str, str]:
+    """The columns with their headers and units; where figures are uncertain the range of busbw stands for algbw.
+
+    `of the wire` is the share of the physical limit (the library ideal).
+    """
+    second = {"range": ">busbw\nGB/s range"} if done.ends else {"algbw": ">algbw\nGB/s"}
+    first = {"size": ">\nsize", "time": ">time\nus", "busbw": ">busbw\nGB/s"}
+    return {**first, **second, "wire": ">of the\nwire", "algorithm": "\nalgorithm", "limit": "\nlimited by"}
+
+
+def _listed_under(columns: dict[str, str], rows: list[Record], done: Sweep) -> Table:
+    listed = table(*columns.values())
+    limits = dict(zip(done.limit.sizes.tolist(), done.limit.seconds.tolist()))
+    for row in rows:
+        cells = _cells(row, limits[row["size_bytes"]])
+        listed.add_row(*(cells[name] for name in columns), style="" if row.get("chosen", True) else "dim")
+    return listed
+
+
+def _cells(row: Record, limit: float) -> dict[str, str]:
+    low, high = row["range"]["busbw_bytes_per_s"] if row["range"] else (row["busbw_bytes_per_s"],) * 2
+    return {
+        "size": show_size(row["size_bytes"]),
+        "time": number(row["time_s"] * 1e6, 4),
+        "busbw": f"[bold]{row['busbw_bytes_per_s'] / 1e9:,.2f}[/]",
+        "range": "-".join(number(end / 1e9, 4) for end in (low, high)),
+        "algbw": f"{row['algbw_bytes_per_s'] / 1e9:,.2f}",
+        "wire": f"{limit / row['time_s'] if row['time_s'] else 1:.0%}",
+        "algorithm": f"{row['algorithm']} {row['protocol']}",
+        "limit": escape(row["bottleneck"].partition(" (")[0]),
+    }
 
 
 def _remarks(done: Sweep) -> list[RenderableType]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 BAR_WIDTH = 30
+_ENDLESS = 1000
+"""Columns of a terminal on which nothing is folded."""
 
 
 def document(value: object) -> None:
@@ -47,6 +49,19 @@ def table(*columns: str, title: str = "") -> Table:
     """Return an empty table without lines; a column whose name begins with `>` is set to the right."""
     made = (Column(one.lstrip(">"), justify="right" if one[:1] == ">" else "left", overflow="fold") for one in columns)
     return Table(*made, title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+
+
+def fits(listed: Table) -> bool:
+    """Tell whether the table can be printed as wide as the terminal without a break inside a word."""
+    return _words(listed, Console().width) == _words(listed, _ENDLESS)
+
+
+def _words(listed: Table, width: int) -> list[str]:
+    """The words of the table as it is printed so wide, in the order of the alphabet."""
+    console = Console(width=width, color_system=None)
+    with console.capture() as printed:
+        console.print(listed)
+    return sorted(printed.get().split())
 
 
 def points(title: str, sentences: Iterable[str]) -> list[RenderableType]:

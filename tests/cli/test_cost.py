@@ -113,6 +113,21 @@ def test_table_fits_80_columns(commsim: Callable[..., Answer]) -> None:
     assert "8 GiB" in out
 
 
+@pytest.mark.parametrize("columns", [30, 40, 50, 60, 70])
+@pytest.mark.parametrize("system", ["hgx-h100", "vr-nvl72"])
+def test_no_word_is_broken_on_a_narrow_terminal(
+    commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, columns: int, system: str
+) -> None:
+    job = ("cost", system, "all_reduce", "--sizes", "1K..8G", "--nodes", 36)
+    monkeypatch.setenv("COLUMNS", "200")
+    whole = set(commsim(*job).out.split())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = commsim(*job).out
+    assert set(out.split()) <= whole
+    assert max(map(len, out.splitlines())) <= columns
+    assert {"busbw", "time", "GB/s"} <= set(out.split())
+
+
 def test_plot(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     file = tmp_path / "busbw.svg"
     assert commsim("cost", "hgx-h100", "all_reduce", "--sizes", "1K..1G", "--plot", file).code == 0
