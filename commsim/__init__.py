@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from commsim.collectives.algorithms.direct import all_to_all_v as all_to_all_v
     from commsim.collectives.layout import Layout as Layout
     from commsim.collectives.price import price as price
     from commsim.errors import CommsimError as CommsimError
@@ -61,6 +62,7 @@ _ROOMS = {
     "System": "commsim.hardware.system",
     "Tensor": "commsim.training.axes",
     "Topology": "commsim.hardware.topology",
+    "all_to_all_v": "commsim.collectives.algorithms.direct",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",

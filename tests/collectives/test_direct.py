@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import commsim as cs
 from commsim.collectives.algorithms.direct import all_to_all_v
 from commsim.collectives.kinds import ALL_TO_ALL
 from commsim.collectives.layout import Layout
@@ -52,6 +53,12 @@ def test_skew_shows_at_the_rank_that_everyone_sends_to() -> None:
     cost = price([(all_to_all_v(matrix), Layout.first(8))], switch(8))
     assert cost.load.tolist() == [[7.0]]
     assert cost.busiest == (("nvswitch0 -> gpu3",),)
+
+
+def test_the_root_offers_it() -> None:
+    topology = cs.load("hgx-h100").topology
+    cost = cs.price([(cs.all_to_all_v(np.full((8, 8), 1.0)), cs.Layout.first(8))], topology)
+    assert cost.load.max() == pytest.approx(7 / 18), "to 7 others over the 18 NVLinks of a GPU"
 
 
 @pytest.mark.parametrize(
