@@ -104,8 +104,8 @@ def _of_absent_axes(setting: Setting) -> Iterator[InputError]:
         ("expert", "imbalance", recipe.imbalance, 1.0),
     )
     for axis, option, value, default in given:
-        if value != default and axis not in named:
-            dense = axis == "expert" and not any(block.experts for block in model.blocks)
+        dense = axis == "expert" and not any(block.experts for block in model.blocks)
+        if value != default and (dense or axis not in named):
             lacks = f"{model.name} has no experts" if dense else f"the plan names no {axis} axis"
             yield InputError(option, value, f"{lacks}; leave it out{'' if dense else f' or add {axis}=N'}")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from commsim.libraries.calibration import Case as MachineCase
 from commsim.libraries.ideal import Ideal
-from commsim.training.axes import Data, Expert
+from commsim.training.axes import Data
 from commsim.training.estimate import Estimate
 from commsim.training.plan import Plan
 from commsim.training.step import Step, step
@@ -140,11 +140,10 @@ def test_gpipe_holds_at_least_what_1f1b_holds(case: Case) -> None:
 @FEW
 @given(cases(), st.floats(1, 4))
 def test_imbalance_never_helps(case: Case, imbalance: float) -> None:
+    assume(case.plan.expert > 1)
     even, skewed = case.estimate(), case.but(imbalance=imbalance).estimate()
     assert skewed.step_time * NOISE >= even.step_time
     assert skewed.memory.total * NOISE >= even.memory.total
-    if case.plan.axis(Expert).size == 1:
-        assert skewed.step_time == even.step_time
 
 
 @FEW

@@ -101,6 +101,12 @@ MISTAKES: dict[str, Mistake] = {
         {"imbalance": 3.0},
         "imbalance: 3.0; llama3.1-8b has no experts; leave it out",
     ),
+    "imbalance of a dense model beside an axis of one rank": (
+        DENSE,
+        (Expert(1), Data(8)),
+        {"imbalance": 3.0},
+        "imbalance: 3.0; llama3.1-8b has no experts; leave it out",
+    ),
     "overlap of experts of a dense model": (
         DENSE,
         (Data(8),),
