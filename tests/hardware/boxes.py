@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from commsim.hardware.fabrics import members
 
@@ -94,3 +94,21 @@ def nvlink_bandwidth(system: System, name: str = "gpu0") -> float:
     """Return one direction of all NVLinks (or xGMI links) of a GPU together, B/s."""
     out = system.topology.cell.out_edges(name, data=True)
     return float(sum(d["link"].bandwidth * d["count"] for _, _, d in out if d["link"].kind[:4] in ("nvli", "xgmi")))
+
+
+def rack(hosts: int, *, gpus: int = 2, **more: Any) -> str:
+    """Return an NVLink domain of several hosts, which all use the same PCI addresses."""
+
+    def tray(host: int) -> str:
+        first = host * gpus
+        inside = [gpu(f"0000:{n}1:00.0", first + n, to_switch(), sm=100, device="0x2941", **more) for n in range(gpus)]
+        return cpu(0, *inside, nic("0000:f1:00.0", net(host)), host=f"0x{host + 1}", processors='arch="arm64"')
+
+    return box(*map(tray, range(hosts)))
+
+
+def amd(busid: str, rank: int, *targets: str, gcn: str | None = "gfx942", device: str | None = "0x74a1") -> str:
+    """Return an AMD GPU as RCCL dumps it."""
+    links = [tag("xgmi", target=target, count=1, tclass="0x120000") for target in targets]
+    inner = tag("gpu", links, dev=rank, sm=304, gcn=gcn, arch=38911, rank=rank, gdr=1)
+    return pci(busid, inner, kind="0x120000", vendor="0x1002", device=device)

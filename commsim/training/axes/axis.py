@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -41,7 +42,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, repr=False)
-class Axis:
+class Axis(ABC):
     """A dimension of parallelism; `size` ranks share along it."""
 
     size: int
@@ -57,9 +58,9 @@ class Axis:
         said = [f"{name}={value!r}" for name, value, default in options if value != default]
         return f"{type(self).__name__}({', '.join([str(self.size), *said])})"
 
+    @abstractmethod
     def traffic(self, setting: Setting, piece: Piece) -> tuple[Traffic, ...]:
         """Return what one piece of the model says along this axis, whether or not its groups have only one rank."""
-        raise NotImplementedError
 
 
 def need_whole(where: str, given: object, least: int = 1) -> None:
