@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commsim.hardware.fabrics import members
 
@@ -96,7 +96,7 @@ def nvlink_bandwidth(system: System, name: str = "gpu0") -> float:
     return float(sum(d["link"].bandwidth * d["count"] for _, _, d in out if d["link"].kind[:4] in ("nvli", "xgmi")))
 
 
-def rack(hosts: int, *, gpus: int = 2, **more: Any) -> str:
+def rack(hosts: int, *, gpus: int = 2, **more: Any) -> str:  # noqa: ANN401 - attributes of an element
     """Return an NVLink domain of several hosts, which all use the same PCI addresses."""
 
     def tray(host: int) -> str:
