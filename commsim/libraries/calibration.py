@@ -8,7 +8,7 @@ from collections.abc import Mapping  # noqa: TC003 - the reader of YAML needs it
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Protocol:
     """How messages are cut and acknowledged: fixed cost of a call, of a message inside and through the network.
 
     `payload` is the share of the bytes on the wire that are data, `chunk` the piece that streams from rank to rank.
+    `ramp` is how many times the bytes it takes to fill a link to a switch that can reduce (see `LinkUse`).
     """
 
     base: Seconds
@@ -37,10 +38,14 @@ class Protocol:
     network: Seconds
     payload: Share = 1.0
     chunk: Bytes = 0.0
+    ramp: Share = 1.0
 
     def __post_init__(self) -> None:
         """Refuse a share that is none; InputError."""
         _need_share("payload", self.payload)
+
+
+LinkWay = Literal["efficiency", "exchange", "staged"]
 
 
 @dataclass(frozen=True)
@@ -48,16 +53,29 @@ class LinkUse:
     """What software reaches on a kind of link: the share of its bandwidth, and that when switches reduce.
 
     `in_network_bus` is the most bus bandwidth of an all-reduce in the switches, over the bandwidth of a GPU's links.
+    `exchange` is the share when ranks send and receive without an algorithm, `staged` that when GPUs have no other link
+    among them and go through the host's memory. `ramp` is how many bytes on one link take twice as long as the share
+    says. `hop` is what software adds each time that a message crosses it, `start` what a call that uses it waits once.
     """
 
     efficiency: Share
     in_network: Share | None = None
     in_network_bus: Share | None = None
+    exchange: Share | None = None
+    staged: Share | None = None
+    ramp: Bytes = 0.0
+    hop: Seconds = 0.0
+    start: Seconds = 0.0
 
     def __post_init__(self) -> None:
         """Refuse shares that are none; InputError."""
-        _need_share("efficiency", self.efficiency)
-        _need_share("in_network", self.in_network)
+        for name in ("efficiency", "in_network", "exchange", "staged"):
+            _need_share(name, getattr(self, name))
+
+    def share(self, way: LinkWay, corner: Corner = "nominal") -> float:
+        """Return the share that is reached in a way of using it, the usual one where nothing else is said."""
+        said: float | None = getattr(self, way)
+        return at(self.efficiency if said is None else said, corner)
 
     def reducing(self, ranks: int, corner: Corner = "nominal") -> float:
         """Return the share of the bandwidth that in-switch reduction of so many ranks reaches, at an end of the range.
@@ -81,14 +99,20 @@ def _need_share(name: str, given: float | None) -> None:
 class Calibration:
     """A library on a class of machine: its protocols, and its use of links by patterns of their kind.
 
-    Of the patterns the first that fits counts. `in_network` is the protocol of reduction in the switches.
+    Of the patterns the first that fits counts. `in_network` is the protocol of reduction in the switches. `steepness`
+    is the power of the size by which links reach their share (see `Wire`).
     """
 
     name: str
     links: Mapping[str, LinkUse]
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     in_network: Protocol | None = None
+    steepness: Share = 1.0
     source: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a steepness that is none; InputError."""
+        _need_share("steepness", self.steepness)
 
     def use(self, kind: str) -> LinkUse:
         """Return the use of a kind of link; InputError when no pattern fits it."""

@@ -93,7 +93,9 @@ class Wire:
     """What turns a price into seconds: bandwidth[kind] that is reached, latency[kind], and the costs of a message.
 
     `launch` is paid once, `message`[inside, network] for each message that waits for another, `chunk` bytes are the
-    piece that fills a pipeline (0: infinitely fine).
+    piece that fills a pipeline (0: infinitely fine). Of the kinds that are used, the one with the longest `start`[kind]
+    is waited for at each launch. b bytes on a link take b / bandwidth x (1 + (ramp / b)^steepness):
+    twice as long at `ramp`[kind], as few channels are busy and buffers are seldom full.
     """
 
     bandwidth: Floats
@@ -101,6 +103,9 @@ class Wire:
     launch: float = 0.0
     message: tuple[float, float] = (0.0, 0.0)
     chunk: float = 0.0
+    start: Floats | None = None
+    ramp: Floats | None = None
+    steepness: float = 1.0
 
 
 def wire_only(topology: Topology, case: Case = NOMINAL) -> Wire:
@@ -111,19 +116,37 @@ def wire_only(topology: Topology, case: Case = NOMINAL) -> Wire:
 def seconds(cost: Cost, sizes: Floats, wire: Wire) -> tuple[Floats, Ints]:
     """Return time[size] of a price and the kind of link that limits it (-1: latency).
 
-    launch + sum over stages of (hops x latency + messages) + the transfer, which is, for each stage, the maximum over
-    kinds of size x load / bandwidth, summed over stages that follow each other, their maximum when they stream; + the
-    filling of the pipeline: (depth - 1) chunks of a streaming stage. What moves nothing takes no time.
+    launch + start + sum over stages of (hops x latency + messages) + the transfer, which is, for each stage, the
+    maximum over kinds of size x load / bandwidth, summed over stages that follow each other, their maximum when they
+    stream; + the filling of the pipeline: (depth - 1) chunks of a streaming stage; + what small transfers lose (see
+    `Wire`). What moves nothing takes no time.
     """
     if not (cost.load.any() or cost.hops.any() or cost.steps.any()):
         return np.zeros(len(sizes)), np.full(len(sizes), -1)
-    waiting = wire.launch + float((cost.hops @ wire.latency + cost.steps @ np.array(wire.message)).sum())
+    waiting = wire.launch + _start(cost, wire)
+    waiting += float((cost.hops @ wire.latency + cost.steps @ np.array(wire.message)).sum())
     per_byte = cost.load / wire.bandwidth
     slowest = per_byte.max(axis=1)
     rate = slowest.max() if cost.streaming else slowest.sum()
     rounds = np.maximum(cost.depth - 1, 0)
     chunk = np.minimum(sizes[:, None], wire.chunk) if wire.chunk else np.zeros((len(sizes), 1))
     fill = (chunk * (rounds * slowest / np.maximum(cost.depth, 1))[None, :]).sum(axis=1)
-    moving = sizes * rate + fill
+    moving = sizes * rate + fill + _ramp(cost, sizes, wire)
     kind = int(np.argmax(per_byte[int(np.argmax(slowest))]))
     return waiting + moving, np.where(moving > waiting, kind, -1)
+
+
+def _start(cost: Cost, wire: Wire) -> float:
+    """The time that the slowest to start of the links takes over which anything goes."""
+    return 0.0 if wire.start is None else float((wire.start * cost.load.any(axis=0)).max())
+
+
+def _ramp(cost: Cost, sizes: Floats, wire: Wire) -> Floats | float:
+    """The time[size] by which links are slower than their share: that of the kind that loses most in each stage."""
+    if wire.ramp is None:
+        return 0.0
+    power = wire.steepness
+    each = wire.ramp**power * cost.load ** (1 - power) * (cost.load > 0) / wire.bandwidth
+    lost = each.max(axis=1)
+    found: Floats = sizes ** (1 - power) * (lost.max() if cost.streaming else lost.sum())
+    return found

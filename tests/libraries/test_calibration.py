@@ -51,6 +51,16 @@ def test_switches_limit_the_bus_bandwidth() -> None:
     assert LinkUse(0.8).reducing(8) == 0.8
 
 
+def test_shares_of_what_is_done_on_a_link() -> None:
+    use = LinkUse(0.8, exchange=0.6, staged=0.4)
+    assert [use.share(way) for way in ("efficiency", "exchange", "staged")] == [0.8, 0.6, 0.4]
+    assert LinkUse(0.8).share("exchange") == LinkUse(0.8).share("staged") == 0.8
+    with pytest.raises(InputError, match=r"exchange: 1\.5; a share above 0"):
+        LinkUse(0.8, exchange=1.5)
+    with pytest.raises(InputError, match=r"steepness: 2\.0; a share above 0"):
+        Calibration("any", {}, steepness=2.0)
+
+
 def test_ranges_have_a_slow_and_a_fast_end() -> None:
     link = Link("new", Figure(100e9, low=80e9, high=120e9), Figure(1e-6, low=0.5e-6, high=2e-6))
     found = {corner: [float(each[0]) for each in rates((link,), Case(corner))] for corner in ("low", "nominal", "high")}

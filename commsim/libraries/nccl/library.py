@@ -5,6 +5,7 @@ A first model: NCCL's algorithms priced on the graph, each with each of its prot
 
 from __future__ import annotations
 
+import fnmatch
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -24,8 +25,7 @@ from commsim.collectives.kinds import (
 )
 from commsim.collectives.price import priced
 from commsim.errors import InputError
-from commsim.figures import at
-from commsim.libraries.calibration import NOMINAL, Calibration, Case, calibration, rates
+from commsim.libraries.calibration import NOMINAL, Calibration, Case, LinkWay, calibration, rates
 from commsim.libraries.library import Candidate, Floats, Timing, Wire, seconds
 
 if TYPE_CHECKING:
@@ -123,27 +123,40 @@ class Nccl:
 
     def _candidate(self, way: Way, protocol: str, asked: tuple[Cost, int], sizes: Floats, case: Case) -> Candidate:
         cost, inner = asked
-        wire = _wire(self.fitted, protocol, cost.kinds, case, inner if way.in_network else 0)
+        wire = _wire(self.fitted, protocol, cost.kinds, case, inner if way.in_network else way.name)
         return Candidate(way.name, protocol, cost, *seconds(cost, sizes, wire))
 
 
 @lru_cache(maxsize=4096)
-def _wire(fitted: Calibration, protocol_name: str, kinds: tuple[Link, ...], case: Case, reducing: int) -> Wire:
-    """What turns prices into seconds; `reducing` is how many ranks the switches reduce for, 0 when they do not.
+def _wire(fitted: Calibration, protocol_name: str, kinds: tuple[Link, ...], case: Case, doing: int | str) -> Wire:
+    """What turns prices into seconds; `doing` is how many ranks the switches reduce for, else the algorithm's name.
 
     Remembered: an estimate asks for few of them, many times.
     """
     bandwidth, latency = rates(kinds, case)
     uses, corner = [fitted.use(link.kind) for link in kinds], case.corner
-    reached = [use.reducing(reducing, corner) if reducing else at(use.efficiency, corner) for use in uses]
+    reducing = doing if isinstance(doing, int) else 0
+    way: LinkWay = "staged" if not _joined(kinds) else "exchange" if doing == "SendRecv" else "efficiency"
+    reached = [use.reducing(reducing, corner) if reducing else use.share(way, corner) for use in uses]
     protocol = fitted.in_network if reducing and fitted.in_network else fitted.protocols[protocol_name]
     return Wire(
         bandwidth=bandwidth * np.array(reached) * protocol.payload,
-        latency=latency,
+        latency=latency + np.array([use.hop for use in uses]),
         launch=protocol.base,
+        start=np.array([use.start for use in uses]),
         message=(protocol.inside, protocol.network),
         chunk=protocol.chunk,
+        ramp=np.array([use.ramp * (1.0 if use.in_network is None else protocol.ramp) for use in uses]),
+        steepness=fitted.steepness,
     )
+
+
+_OF_GPUS = ("nvlink*", "xgmi-mi*", "lpu*")
+
+
+def _joined(kinds: tuple[Link, ...]) -> bool:
+    """Whether GPUs have links of their own among them; without, they go through the host's memory."""
+    return any(fnmatch.fnmatchcase(link.kind, pattern) for link in kinds for pattern in _OF_GPUS)
 
 
 def _known(what: str, given: str | None, names: Iterable[str]) -> str | None:
