@@ -71,7 +71,9 @@ class Run:
 
     def slowdown(self, chance: float | None = None) -> float:
         """Return the mean step over the ideal one, or that of a quantile of the steps."""
-        return (self.mean if chance is None else self.quantile(chance)) / self.ideal
+        if chance is not None:
+            return self.quantile(chance) / self.ideal
+        return float((self.seconds / self.ideal).mean())  # of steps that nothing slows exactly 1
 
     @property
     def lost(self) -> float:
@@ -99,7 +101,7 @@ class Run:
     def _with(self, some: list[int]) -> float:
         drawing = _Drawing(self.seconds.size, self.jobs, self.seed)
         drawn = drawing.steps(_stage(self.estimate), self.causes, some)
-        return float(drawn.mean()) / self.ideal
+        return float((drawn / self.ideal).mean())
 
     def __str__(self) -> str:
         """The run in a few lines."""
