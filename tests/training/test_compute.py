@@ -170,3 +170,10 @@ def test_mistakes() -> None:
         kernels(accelerator("a100")).seconds(matmul(1, 1, 1), "fp8")
     with pytest.raises(InputError, match="architecture: 'abacus'; no kernels are described for it"):
         kernels(dataclasses.replace(H100, architecture="abacus"))
+
+
+def test_a_tile_pays_its_prologue_and_epilogue() -> None:
+    """The same FLOPs in twice as many tiles of half the depth: each pays 128 elements of k beside its own."""
+    chip = plain(memory=1e18)
+    deep, shallow = (chip.seconds(matmul(12800, n, k), "bf16") for n, k in ((128, 2048), (256, 1024)))
+    assert shallow / deep == pytest.approx(2 * (1024 + 128) / (2048 + 128))
