@@ -43,6 +43,13 @@ def test_messages_and_launch_are_paid_whatever_the_size() -> None:
     assert limit[0] == -1, "nothing but latency"
 
 
+def test_stages_that_stream_take_as_long_as_the_slowest() -> None:
+    """The stages of the test above, chunk by chunk at once: 50 ms, not 60."""
+    asked = {"load": [[2.0, 0.5], [1.0, 0.0]], "streaming": True}
+    found, _ = seconds(cost(**asked), np.array([1e9]), wire())  # type: ignore[arg-type]
+    assert found[0] == pytest.approx(50e-3 + 2 * 6e-6)
+
+
 def test_streaming_fills_once() -> None:
     """Five rounds under way: the size once, and four chunks of 1 MB at a fifth of the time each byte takes."""
     asked = cost(load=[[5.0, 0.0]], depth=[5.0], streaming=True)
