@@ -12,7 +12,9 @@ import pytest
 import commsim as cs
 from commsim.errors import InputError
 from commsim.libraries.sweep import Sweep, sweep
-from commsim.plots import SUFFIXES, breakdown, busbw, save
+from commsim.plots.canvas import SUFFIXES, save
+from commsim.plots.collective import busbw
+from commsim.plots.step import breakdown
 from commsim.training.axes import Data, Tensor
 from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
@@ -123,7 +125,7 @@ def test_every_figure_says_that_it_is_a_prediction(swept: Sweep) -> None:
 
 def test_drawing_needs_no_display_and_no_pyplot() -> None:
     """Matplotlib's pyplot keeps every figure alive, and asks for a display."""
-    code = "import sys, commsim.plots as p; p._canvas(1, 1); sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, commsim.plots.canvas as p; p.canvas(1, 1); sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 

@@ -48,7 +48,8 @@ def cost(
     done = sweep(op, machine, _listed(size, sizes, factor), library=_forced(library, algorithm, protocol))
     rows = candidates(done) if every else records(done)
     if plot:
-        from commsim.plots import busbw, save
+        from commsim.plots.canvas import save
+        from commsim.plots.collective import busbw
 
         save(busbw(done, every=every), plot)
     if as_json:

@@ -34,7 +34,8 @@ def estimate(
     """Estimate a training step of MODEL on SYSTEM: its time, and where the time goes."""
     step = estimated(model_of(model), plan, machine, library=library, **recipe)
     if plot:
-        from commsim.plots import breakdown, save
+        from commsim.plots.canvas import save
+        from commsim.plots.step import breakdown
 
         save(breakdown(step), plot)
     if as_json:

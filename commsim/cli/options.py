@@ -27,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in 
 def _drawable(file: Path | None) -> Path | None:
     """The file, known to be one that can be drawn before anything is computed; InputError."""
     if file is not None:
-        from commsim.plots import need_drawable
+        from commsim.plots.canvas import need_drawable
 
         need_drawable(file)
     return file

@@ -64,7 +64,8 @@ def _validate_collectives(files: list[Path], models: Path | None, *, as_json: bo
         raise InputError("validate collectives", None, "FILE belongs here: measured tables, or a folder of them")
     found = validated_collectives(*read_measured(files))
     if plot:
-        from commsim.plots import collective_agreement, save
+        from commsim.plots.agreement import collective_agreement
+        from commsim.plots.canvas import save
 
         save(collective_agreement(found), plot)
     if as_json:
@@ -81,7 +82,8 @@ def _validate_training(files: list[Path], models: Path | None, *, as_json: bool,
     results = read_published(files[0] if files else shipped / "training.csv")
     found = validated(results, read_rows(models or shipped / "models.csv"))
     if plot:
-        from commsim.plots import agreement, save
+        from commsim.plots.agreement import agreement
+        from commsim.plots.canvas import save
 
         save(agreement(found), plot)
     if as_json:
