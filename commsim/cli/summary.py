@@ -127,6 +127,6 @@ def _help(step: Estimate) -> Table:
 def _sentence(one: Said) -> str:
     """When what is said, and by which algorithm, on two lines."""
     traffic, choice = one.traffic, one.timing.choice(0)
-    what = f"{number(traffic.count)} x {traffic.op.name} of {show_size(traffic.size)}"
+    what = f"{number(traffic.count)} x {traffic.op.name} of {show_size(float(traffic.size))}"
     how = f"{one.timing.ranks} ranks, {choice.algorithm} {choice.protocol}; {choice.limit(0)}"
     return f"{escape(f'{one.kind} {traffic.when}'.strip())}: {what}\n  [dim]{escape(how)}[/]"

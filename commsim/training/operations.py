@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -121,7 +122,7 @@ class Work:
         """FLOPs of the forward pass."""
         return sum((operation.flops for operation in self.operations), 0.0)
 
-    @property
+    @cached_property
     def backward(self) -> tuple[Operation, ...]:
         """The operations of the backward pass, without what is computed again."""
         return tuple(part for operation in reversed(self.operations) for part in operation.backward)

@@ -1,7 +1,8 @@
-"""What hides behind what, and what does hiding cost?"""
+"""What hides behind what, and what does hiding cost? Seconds may be arrays with one entry a plan."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,17 +27,17 @@ WITHIN: dict[Behind, tuple[Behind, ...]] = {
 class Cover:
     """Compute that can hide communication: `left` says how much of each part of a pass hides nothing yet, s."""
 
-    def __init__(self, parts: dict[Behind, float]) -> None:
+    def __init__(self, parts: dict[Behind, Array]) -> None:
         """Take the seconds of each part (see `WITHIN`); what is not named is nothing."""
         self.left = parts
 
-    def exposed(self, seconds: float, behind: Behind) -> float:
+    def exposed(self, seconds: Array, behind: Behind) -> Array:
         """Return what communication adds to the pass, and use the cover up."""
         within = WITHIN[behind]
-        cover = min((self.left.get(part, 0.0) for part in within), default=0.0)
+        cover = reduce(np.minimum, [self.left.get(part, 0.0) for part in within]) if within else 0.0
         for part in within:
-            self.left[part] = self.left.get(part, 0.0) - min(seconds, cover)
-        return float(exposed(seconds, cover))
+            self.left[part] = self.left.get(part, 0.0) - np.minimum(seconds, cover)
+        return exposed(seconds, cover)
 
 
 def exposed(seconds: Array, cover: Array) -> Array:

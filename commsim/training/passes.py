@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -20,27 +20,43 @@ if TYPE_CHECKING:
     from commsim.libraries.library import Library, Timing
     from commsim.training.axes import Traffic
     from commsim.training.compute import Kernels
-    from commsim.training.operations import Operation
+    from commsim.training.operations import Array, Operation
     from commsim.training.pieces import Piece
     from commsim.training.setting import Setting
 
 
-Timed = tuple["Operation", float]
+Timed = tuple["Operation", "Array"]
+
+
+class Spoken(Protocol):
+    """What a pass needs to know of a collective."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What is said."""
+        ...
+
+    @property
+    def seconds(self) -> Array:
+        """Time of all its occurrences in one pass of the piece."""
+        ...
 
 
 @dataclass(frozen=True)
 class Pass:
     """One pass of a piece for one micro-batch, s: its compute, what each axis exposes, and what is still to hide.
 
+    Each is a number, or an array with one entry a plan.
+
     `later` is what each axis says behind everything that the chunk computes, `free` the compute that hides nothing yet,
     `weights` the part of the compute that only gives the gradients of weights.
     """
 
-    compute: float
-    free: float
-    exposed: Mapping[str, float]
-    later: Mapping[str, float]
-    weights: float = 0.0
+    compute: Array
+    free: Array
+    exposed: Mapping[str, Array]
+    later: Mapping[str, Array]
+    weights: Array = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +75,7 @@ class Said:
     def __str__(self) -> str:
         """What is said and how, on one line."""
         traffic, choice = self.traffic, self.timing.choice(0)
-        what = f"{traffic.count:g} x {traffic.op.name} of {show_size(traffic.size)}, {self.timing.ranks} ranks"
+        what = f"{traffic.count:g} x {traffic.op.name} of {show_size(float(traffic.size))}, {self.timing.ranks} ranks"
         each = f"{show(float(self.timing.seconds[0]), 's', 3)} each"
         hidden = "exposed" if traffic.behind == "nothing" else f"behind {traffic.behind}"
         how = f"{choice.algorithm} {choice.protocol}, limited by {choice.limit(0)}; {hidden}"
@@ -87,7 +103,7 @@ class Machine:
     case: Case
 
     @cached_property
-    def _known(self) -> dict[tuple[str, Layout, float], Timing]:
+    def _known(self) -> dict[tuple[str, Layout, Array], Timing]:
         """Pieces and passes say much alike: each collective is timed once."""
         return {}
 
@@ -104,13 +120,13 @@ class Machine:
         """Return everything that a piece says along all axes of the plan, with its time."""
         return tuple(self.timed(setting, one, piece.name) for one in setting.traffic(piece))
 
-    def seconds(self, operation: Operation, piece: Piece, *, backward: bool = False) -> float:
+    def seconds(self, operation: Operation, piece: Piece, *, backward: bool = False) -> Array:
         """Return the time of an operation of the piece, s."""
         number_format = piece.formats[operation.kind != "matmul"]
-        return float(self.kernels.seconds(operation, number_format, backward=backward))
+        return self.kernels.seconds(operation, number_format, backward=backward)
 
 
-def passes(machine: Machine, piece: Piece, said: Iterable[Said]) -> tuple[Pass, Pass]:
+def passes(machine: Machine, piece: Piece, said: Iterable[Spoken]) -> tuple[Pass, Pass]:
     """Return the forward and the backward pass of a piece, with what its communication exposes.
 
     The backward pass first repeats what is recomputed, communication included.
@@ -125,9 +141,9 @@ def passes(machine: Machine, piece: Piece, said: Iterable[Said]) -> tuple[Pass, 
     return _pass(forward, ahead), _pass([*again, *gradients], [*repeated, *back])
 
 
-def _pass(timed: list[Timed], said: list[Said]) -> Pass:
+def _pass(timed: list[Timed], said: list[Spoken]) -> Pass:
     """What hides behind the whole chunk is left for later; the rest hides here, in the order in which axes speak."""
-    whole = sum(seconds for _, seconds in timed)
+    whole = sum((seconds for _, seconds in timed), 0.0)
     cover = Cover(
         {
             "columns": _sum(timed, _of_columns),
@@ -136,17 +152,18 @@ def _pass(timed: list[Timed], said: list[Said]) -> Pass:
             "pass": whole,
         }
     )
-    exposed, later = defaultdict[str, float](float), defaultdict[str, float](float)
+    exposed, later = defaultdict[str, "Array"](float), defaultdict[str, "Array"](float)
     for one in said:
         if one.traffic.behind == "pass":
-            later[one.traffic.axis] += one.seconds
+            later[one.traffic.axis] = later[one.traffic.axis] + one.seconds
         else:
-            exposed[one.traffic.axis] += cover.exposed(one.seconds, one.traffic.behind)
+            adds = cover.exposed(one.seconds, one.traffic.behind)
+            exposed[one.traffic.axis] = exposed[one.traffic.axis] + adds
     return Pass(whole, cover.left["pass"], exposed, later, _sum(timed, _of_weights))
 
 
-def _sum(timed: list[Timed], of: Callable[[Operation], bool]) -> float:
-    return sum(seconds for one, seconds in timed if of(one))
+def _sum(timed: list[Timed], of: Callable[[Operation], bool]) -> Array:
+    return sum((seconds for one, seconds in timed if of(one)), 0.0)
 
 
 def _matmul(one: Operation) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from commsim.training.operations import NOTHING, Operation, Recomputed, Stored, Work
+from commsim.training.operations import NOTHING, Array, Operation, Recomputed, Stored, Work
 from commsim.training.work import embedding, head, predictors, work
 
 if TYPE_CHECKING:
@@ -48,19 +48,19 @@ class Piece:
     formats: tuple[str, str]
     recomputed: Recomputed = NOTHING
     joins: tuple[Join, ...] = ()
-    exchanged: float = 0.0
+    exchanged: Array = 0.0
     sent: float = 0.0
-    tied: float = 0.0
+    tied: Array = 0.0
 
     @property
-    def kept(self) -> float:
+    def kept(self) -> Array:
         """Bytes that stay on a rank from the forward to the backward pass of one micro-batch."""
-        return float(self.work.kept(self.recomputed))
+        return self.work.kept(self.recomputed)
 
     @property
-    def working(self) -> float:
+    def working(self) -> Array:
         """Bytes that are on the rank besides while its backward pass computes again."""
-        return float(self.work.kept()) - self.kept
+        return self.work.kept() - self.kept
 
 
 def layer(setting: Setting, kind: str, recomputed: Recomputed) -> Piece:
@@ -73,7 +73,7 @@ def layer(setting: Setting, kind: str, recomputed: Recomputed) -> Piece:
         (recipe.matmul_format, recipe.other_format),
         recomputed,
         tuple(_joins(block, model.hidden, recomputed)),
-        float(block.mixer.exchanged(setting.shard)) if block.mixer else 0.0,
+        block.mixer.exchanged(setting.shard) if block.mixer else 0.0,
         float(block.experts.top_k * block.experts.sent(model.hidden)) if block.experts else 0.0,
     )
 
@@ -86,7 +86,7 @@ def ends(setting: Setting) -> tuple[Piece, Piece, Piece | None]:
     """
     model, shard, plain = setting.model, setting.shard, (setting.recipe.other_format,) * 2
     first, last = embedding(model, shard), head(model, shard)
-    tied = float(first.weights) if setting.plan.pipeline > 1 and (model.tied_embeddings or model.mtp_depth) else 0.0
+    tied = first.weights if setting.plan.pipeline > 1 and (model.tied_embeddings or model.mtp_depth) else 0.0
     last = replace(last, weights=last.weights + tied)
     joint = predictors(replace(model, mtp=()), shard)
     loss = Join(model.hidden, 0, statistics=STATISTICS)
@@ -114,14 +114,14 @@ def _join(projections: Iterable[Projection], hidden: int, recomputed: Recomputed
     return Join(sum(inputs), hidden if sums else 0, any(one.recompute & recomputed for one in sums))
 
 
-def skewed(even: Work, factor: float, element: float) -> Work:
+def skewed(even: Work, factor: Array, element: float) -> Work:
     """Return the work of the rank whose experts get `factor` times the mean of tokens, of `element` bytes a number."""
     operations = tuple(_skewed(one, factor, element) if one.split == "experts" else one for one in even.operations)
     stored = tuple(_fuller(one, factor) if one.split == "experts" else one for one in even.stored)
     return replace(even, operations=operations, stored=stored)
 
 
-def _skewed(one: Operation, factor: float, element: float) -> Operation:
+def _skewed(one: Operation, factor: Array, element: float) -> Operation:
     """More rows of a matmul move more inputs and outputs, but the same weights."""
     if one.kind != "matmul":
         return replace(one, bytes=one.bytes * factor, backward_bytes=one.backward_bytes * factor)
@@ -130,5 +130,5 @@ def _skewed(one: Operation, factor: float, element: float) -> Operation:
     return replace(busy, bytes=one.bytes + moved, backward_bytes=one.backward_bytes + moved)
 
 
-def _fuller(tensor: Stored, factor: float) -> Stored:
+def _fuller(tensor: Stored, factor: Array) -> Stored:
     return replace(tensor, bytes=tensor.bytes * factor)

@@ -15,6 +15,7 @@ from commsim.training.pieces import ACTIVATION_BYTES
 if TYPE_CHECKING:
     from commsim.hardware.system import System
     from commsim.training.model import Model
+    from commsim.training.operations import Array
     from commsim.training.pieces import Piece
     from commsim.training.plan import Plan
     from commsim.training.recipe import Recipe
@@ -83,9 +84,9 @@ class Setting:
         """The pieces of the model, and which of them each chunk of the pipeline holds."""
         return chunks(self)
 
-    def bytes_of(self, width: float) -> float:
+    def bytes_of(self, width: Array) -> Array:
         """Return the bytes of so many activations for each token of a micro-batch, over all tensor ranks."""
-        return float(self.shard.tokens) * width * ACTIVATION_BYTES
+        return self.shard.tokens * width * ACTIVATION_BYTES
 
     def traffic(self, piece: Piece) -> tuple[Traffic, ...]:
         """Return everything that a piece says along all axes; groups of one say nothing."""

@@ -10,9 +10,9 @@ from commsim.errors import InputError
 
 if TYPE_CHECKING:
     from commsim.collectives.kinds import Collective
+    from commsim.training.operations import Array
     from commsim.training.pieces import Piece
     from commsim.training.setting import Setting
-    from commsim.units import Bytes
 
 When = Literal["forward", "backward", "first forward", "last backward", "message", "step"]
 """Once a piece and micro-batch, in the forward or the backward pass; once a piece and step, behind the first forward or
@@ -27,13 +27,13 @@ class Traffic:
     """One collective that an axis needs: what, how large (as the collective counts it), how often, what can hide it.
 
     `group` names the layout of the plan that takes part, `count` is per piece. `repeated`: recomputation says it again.
-    `held` is the memory that a rank keeps for it meanwhile, in sizes.
+    `held` is the memory that a rank keeps for it meanwhile, in sizes. `size` may be an array, one entry a plan.
     """
 
     axis: str
     group: str
     op: Collective
-    size: Bytes
+    size: Array
     when: When
     behind: Behind = "nothing"
     count: float = 1.0

@@ -43,7 +43,7 @@ class Tensor(Axis):
                 size = setting.bytes_of(width)
                 yield Traffic("tensor", "tensor", op, size, when, behind, times, join.repeated, held)
         if join.statistics:
-            size, count = float(setting.shard.tokens) * FP32, float(times * join.statistics)
+            size, count = setting.shard.tokens * FP32, float(times * join.statistics)
             yield Traffic("tensor", "tensor", ALL_REDUCE, size, "forward", count=count)
 
     def _said(self, setting: Setting, join: Join) -> tuple[_Said, ...]:
