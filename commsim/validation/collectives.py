@@ -9,8 +9,8 @@ import numpy as np
 
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
+from commsim.measurement.cluster import cluster, library
 from commsim.validation.agreement import GroupAgreement, grouped
-from commsim.validation.cluster import cluster, library
 from commsim.validation.measured import HEALTHY, Skipped
 
 if TYPE_CHECKING:

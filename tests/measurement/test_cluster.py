@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commsim.errors import InputError
-from commsim.validation.cluster import cluster, library
+from commsim.measurement.cluster import cluster, library
 from commsim.validation.measured import read_measured
 from tests.validation.tables import write
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from commsim.collectives.kinds import ALL_TO_ALL, SEND_RECV
 from commsim.errors import InputError
+from commsim.hardware import shelf
 from commsim.hardware.catalogue import load
 from commsim.libraries.nccl import Nccl
 
@@ -20,28 +22,69 @@ LIBRARIES = ("nccl", "")
 """Whose tables can be predicted; a benchmark that does not say which library it ran is one of NCCL's."""
 _UNTUNED = (ALL_TO_ALL, SEND_RECV)
 """What NCCL does by sends and receives, whatever algorithm and protocol it was told."""
+DEVICES = {
+    r"\bGB300\b": "gb300-nvl72",
+    r"\bGB200\b": "gb200-nvl72",
+    r"\bB300\b": "hgx-b300",
+    r"\bB200\b": "hgx-b200",
+    r"\bH200\b": "hgx-h200",
+    r"\bH800\b": "hgx-h800",
+    r"\bH20\b": "hgx-h20",
+    r"\bH100\b(?!.*(PCIe|NVL))": "hgx-h100",
+    r"\bA100-SXM": "hgx-a100",
+    r"\bA100[- ].*PCIE": "pcie-a100",
+    r"\bV100-SXM2": "dgx-1v",
+    r"\bV100-SXM3": "dgx-2",
+    r"\bRTX 5090\b": "pcie-5090",
+    r"\bRTX 4090\b": "pcie-4090",
+    r"\bRTX 3090\b": "pcie-3090",
+    r"\bL40S\b": "pcie-l40s",
+    r"\bMI300X\b": "mi300x",
+    r"\bMI355X\b": "mi355x",
+}
+"""The usual box of a GPU, by what the driver calls it. Where several are usual (GH200, H100 PCIe), none is guessed."""
 _OFF = ("0", "false", "no", "off")
 
 
-def cluster(table: Measurement) -> System:
-    """Return the machine of a table with the network that is stated beside it.
+def named(table: Measurement) -> str | None:
+    """Return the system that a table names, or the usual one of its GPUs; None when neither is known."""
+    if table.system:
+        known = {alias: name for name, aliases in shelf.names().items() for alias in (name, *aliases)}
+        return known.get(table.system)
+    found = {_usual(device) for device in table.accelerators}
+    return found.pop() if len(found) == 1 else None
 
-    InputError when it names none that is known, and when its ranks do not fill its nodes evenly.
+
+def _usual(device: str) -> str | None:
+    return next((name for pattern, name in DEVICES.items() if re.search(pattern, device, re.IGNORECASE)), None)
+
+
+def cluster(table: Measurement, system: str | None = None, **changes: Any) -> System:  # noqa: ANN401 - see load
+    """Return the machine of a table, with as many nodes and GPUs as took part and the network that is stated beside it.
+
+    `system` and `changes` (see `load`) come before what the table says. InputError when no machine is known, and when
+    ranks do not fill nodes evenly.
     """
-    if not table.system:
+    name = system or table.system or named(table)
+    if not name:
         raise InputError("system", None, "the table does not say on which machine it was measured")
-    if table.nodes is None:
-        return _loaded(table.system, (("gpus", table.ranks),))
-    each, rest = divmod(table.ranks, table.nodes)
-    if rest or not each:
-        raise InputError("ranks", table.ranks, f"a multiple of its {table.nodes} nodes belongs here")
-    changes = {"nodes": table.nodes, "gpus_per_node": each, **(_network(table) if table.nodes > 1 else {})}
-    return _loaded(table.system, tuple(sorted(changes.items())))
+    return _loaded(name, tuple(sorted((_size(table, changes) | changes).items())))
 
 
 @lru_cache(maxsize=512)
 def _loaded(name: str, changes: tuple[tuple[str, Any], ...]) -> System:
     return load(name, **dict(changes))
+
+
+def _size(table: Measurement, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """How much of the machine took part, and its network where there are several nodes."""
+    nodes = changes.get("nodes") or table.nodes or len(table.hosts) or None
+    if "gpus" in changes or nodes is None:
+        return {} if changes.keys() & {"gpus", "nodes"} else {"gpus": table.ranks}
+    each, rest = divmod(table.ranks, nodes)
+    if rest or not each:
+        raise InputError("ranks", table.ranks, f"a multiple of its {nodes} nodes belongs here")
+    return {"nodes": nodes, "gpus_per_node": each, **(_network(table) if nodes > 1 else {})}
 
 
 def _network(table: Measurement) -> dict[str, Any]:
