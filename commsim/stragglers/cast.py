@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from commsim.stragglers.effects import Effect, Target
+    from commsim.stragglers.laws import Law
     from commsim.stragglers.laws.law import Floats
     from commsim.training.plan import Plan
 
@@ -39,12 +40,16 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Cast:
-    """The ranks of a plan: `members` of each of `stages` x `replicas` groups wait for each other in every operation."""
+    """The ranks of a plan: `members` of each of `stages` x `replicas` groups wait for each other in every operation.
+
+    Where nobody `waits`, each group has the mean of its members instead: what they would take if work could be shared.
+    """
 
     stages: int
     replicas: int
     members: int
     dims: tuple[tuple[str, int, int], ...]
+    waits: bool = True
 
     @classmethod
     def of(cls, plan: Plan) -> Cast:
@@ -83,6 +88,28 @@ class Cast:
             return numbers % self.stages * self.replicas + numbers // self.stages
         return numbers
 
+    def gathered(self, of_each: Floats) -> Floats:
+        """Return what [stage, member, ...] comes to for each group, [stage, ...]: its slowest member, or their mean."""
+        found: Floats = of_each.max(axis=1) if self.waits else of_each.mean(axis=1)
+        return found
+
+    def slowest(self, law: Law, members: int, rng: Generator, shape: tuple[int, ...]) -> Floats:
+        """Return draws of that shape of what so many members with a law come to."""
+        if members == 1:
+            return law.sample(rng, shape)
+        if self.waits:
+            return Maximum(law, members).sample(rng, shape)
+        found: Floats = np.mean([law.sample(rng, shape) for _ in range(members)], axis=0)
+        return found
+
+    def ranks_of(self, stage: int, replica: int) -> Ints:
+        """Return the ranks of a group, by the order of the plan's axes."""
+        every = np.arange(self.ranks)
+        group = stage * self.replicas + replica
+        place = self._places(every)
+        found: Ints = every[place // (self.members * self.replicas) * self.replicas + place % self.replicas == group]
+        return found
+
     def _places(self, ranks: Ints) -> Ints:
         """Where ranks stand in [stage, member, replica], by the order of the plan's axes."""
         place = {name: ranks // stride % extent for name, extent, stride in self.dims}
@@ -102,23 +129,20 @@ def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:
     """
     (effect, rng, once), *others = drawn
     if not others and effect.target.each == "rank" and not effect.target.chosen:
-        shape = (cast.stages, 1 if once else trials, cast.replicas)
-        return Maximum(effect.law, cast.members).sample(rng, shape)
+        return cast.slowest(effect.law, cast.members, rng, (cast.stages, 1 if once else trials, cast.replicas))
     total = _of_each(cast, effect, 1 if once else trials, rng)
     for other in others:
         more = _of_each(cast, other.effect, 1 if other.once else trials, other.rng)
         total = total * more if effect.unit == "factor" else total + more
-    found: Floats = total.max(axis=1)
-    return found
+    return cast.gathered(total)
 
 
-def struck(cast: Cast, target: Target, trials: int, rng: Generator) -> NDArray[np.bool_]:
-    """Return which groups have one of the targets that are named or counted among them, [stage, trial, replica]."""
+def struck(cast: Cast, target: Target, trials: int, rng: Generator) -> Floats:
+    """Return which groups have one of the targets that are named or counted, [stage, trial, replica]: 1, or a share."""
     shape = cast.shape(target)
-    flat = np.zeros((math.prod(shape), trials), dtype=bool)
-    flat[_hit(cast, target, trials, rng), np.arange(trials)] = True
-    found: NDArray[np.bool_] = np.any(np.moveaxis(flat.reshape(*shape, trials), 3, 2), axis=1)
-    return found
+    flat = np.zeros((math.prod(shape), trials))
+    flat[_hit(cast, target, trials, rng), np.arange(trials)] = 1.0
+    return cast.gathered(np.moveaxis(flat.reshape(*shape, trials), 3, 2))
 
 
 def _hit(cast: Cast, target: Target, trials: int, rng: Generator) -> Ints:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from commsim.errors import InputError
-from commsim.stragglers.laws import Normal, Rare
+from commsim.stragglers.laws import Law, Normal, Rare
+from commsim.units import Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commsim.stragglers.laws import Law
-    from commsim.units import Seconds
 
 Place = Literal["compute", "latency", "bandwidth", "host"]
 Persistence = Literal["job", "episode", "step", "operation"]

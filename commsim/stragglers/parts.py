@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,35 @@ from commsim.training.stages import stages
 from commsim.training.step import program_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commsim.stragglers.laws.law import Floats
+    from commsim.training.chunks import Chunks
     from commsim.training.estimate import Estimate
+    from commsim.training.passes import Said
     from commsim.training.pipeline import Program
     from commsim.training.setting import Setting
 
 _COLUMNS = 512
 """Pipelines solved at once."""
+
+
+class Ends(NamedTuple):
+    """When each stage of each replica ends its last operation, how long that was, and how slow its groups speak.
+
+    last, over: [stage, trial, replica] in s; slower: a factor [stage or 1, trial, replica or 1].
+    """
+
+    last: Floats
+    over: Floats
+    slower: Floats
+
+    @property
+    def alone(self) -> Ends:
+        """The same replicas, none of which waits for another: each a trial of its own."""
+        shape = (len(self.last), -1, 1)
+        slower = np.broadcast_to(self.slower, self.last.shape)
+        return Ends(self.last.reshape(shape), self.over.reshape(shape), slower.reshape(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +58,8 @@ class Parts:
 
     compute, said: [kind, turn, stage], one micro-batch's compute and exposed communication, turn being the chunk of the
     stage. delays: [stage], of a message to the next. before: the start of the step; data, rest: [stage], what data
-    parallelism exposes once all replicas are there, and what follows.
+    parallelism exposes once all replicas are there, and what follows. Where buckets of gradients go on their way behind
+    the last backward pass, `whole` is all that they take, [stage], and `bucket` the last of them, which cannot.
     """
 
     program: Program
@@ -45,13 +69,15 @@ class Parts:
     before: float
     data: Floats
     rest: Floats
+    whole: Floats | None = None
+    bucket: Floats | None = None
 
     @property
     def seconds(self) -> float:
         """The step when nobody is late."""
         durations = (self.compute + self.said)[:, :, :, None, None, None]
         last = self.ends(durations, self.links(self.delays[:, None, None]))
-        return float(self.finished(last[..., 0], 1.0)[0])
+        return float(self.finished(Ends(last, self.over(durations), np.ones((1, 1, 1))))[0])
 
     def links(self, delays: Floats) -> Floats:
         """Return delays of messages [kind, 1, stage, 1, trial, replica] from those of links [stage, trial, replica].
@@ -74,15 +100,36 @@ class Parts:
         found = np.concatenate([ends(self.program, some, last) for _, some in costs.blocks(_COLUMNS)], axis=1)
         return found.reshape(len(found), *costs.batch)
 
-    def finished(self, last: Floats, slower: Floats | float) -> Floats:
-        """Return when the step is over, [trial] in s, from when the last replica of each stage ends, [stage, trial].
-
-        `slower` is the factor [stage, trial] of what data parallelism says then.
-        """
-        later = self.data[:, None] * slower + self.rest[:, None]
-        first = self.before * np.max(np.broadcast_to(slower, last.shape), axis=0)
-        found: Floats = first + (last + later).max(axis=0)
+    def over(self, durations: Floats) -> Floats:
+        """Return how long the last operation of each stage is, [stage, trial, replica] in s."""
+        stages, microbatches = self.program.shape.stages, durations.shape[3]
+        node = self.program.order[:, -1] % self.program.operations
+        kind, chunk, microbatch = np.unravel_index(node, self.program.dims)
+        where = (kind % len(durations), chunk // stages % durations.shape[1], np.arange(stages) % durations.shape[2])
+        found: Floats = durations[(*where, microbatch % microbatches)]
         return found
+
+    def finished(self, ends: Ends) -> Floats:
+        """Return when the step is over, [trial] in s: each stage waits for the last of its replicas.
+
+        Buckets of gradients go on their way while the last backward pass runs, as soon as all replicas have them: who
+        is late within that pass holds up the last bucket alone, who began it late holds up all.
+        """
+        slower, last = ends.slower.max(axis=2), ends.last.max(axis=2)
+        early, bucket = self._buckets
+        last = np.maximum(last, (ends.last - ends.over).max(axis=2) + early * slower) if early.any() else last
+        first = self.before * np.max(np.broadcast_to(slower, last.shape), axis=0)
+        found: Floats = first + (last + bucket * slower + self.rest[:, None]).max(axis=0)
+        return found
+
+    @cached_property
+    def _buckets(self) -> tuple[Floats, Floats]:
+        """What can be synchronised since the last backward pass began, and what only after it, [stage, 1] in s."""
+        if self.whole is None or self.bucket is None:
+            return np.zeros_like(self.data)[:, None], self.data[:, None]
+        over = self.over((self.compute + self.said)[:, :, :, None, None, None])[:, 0, 0]
+        early = np.where(self.data > self.bucket, over + self.data - self.bucket, self.whole - self.bucket)
+        return np.minimum(early, over + self.data - self.bucket)[:, None], self.bucket[:, None]
 
     def _chunked(self, array: Floats, kinds: int, chunks: int) -> Floats:
         """The turns and stages as chunks: chunk c is on stage c modulo the stages."""
@@ -113,7 +160,15 @@ def parts(estimate: Estimate) -> Parts:
         before=rest.before,
         data=rest.data,
         rest=rest.ends + rest.optimizer,
+        **(_buckets(chunks, spoken, rest.data) if setting.recipe.overlap_data else {}),
     )
+
+
+def _buckets(chunks: Chunks, spoken: Sequence[Sequence[Said]], data: Floats) -> dict[str, Floats]:
+    """What is synchronised after the last backward pass of each stage, and one piece of it, [stage] in s."""
+    each = np.array([sum(one.seconds for one in said if one.traffic.when == "last backward") for said in spoken])
+    whole, pieces = (chunks.of_stages(chunks.counts @ of) for of in (each, (each > 0).astype(float)))
+    return {"whole": whole, "bucket": np.minimum(data, whole / np.maximum(pieces, 1))}
 
 
 def _program(setting: Setting) -> Program:

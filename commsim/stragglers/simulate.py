@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from commsim.stragglers.cast import Cast, struck, together
-from commsim.stragglers.maxima import Maximum
+from commsim.stragglers.parts import Ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +31,17 @@ _CELLS = 2**19
 _PASSES = {"forward": slice(0, 1), "backward": slice(1, None)}
 
 
+class Work(NamedTuple):
+    """What is to be done in some steps: operations and messages [kind, turn, stage, micro-batch, trial, replica] in s.
+
+    `slower` is the factor of what groups say, [stage, trial, replica]; 1 where one stands for all.
+    """
+
+    durations: Floats
+    delays: Floats
+    slower: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class Stage:
     """Where steps are drawn: the parts of the step, who takes part, and how long the step is when nobody is late."""
@@ -39,22 +50,35 @@ class Stage:
     cast: Cast
     seconds: float
 
+    @property
+    def operations(self) -> int:
+        """How many operations a step has, over all replicas."""
+        kinds, chunks, microbatches = self.parts.program.dims
+        return kinds * chunks * microbatches * self.cast.replicas
+
     def steps(self, drawn: Sequence[Drawn], number: int) -> Floats:
         """Return the time of so many steps, [step] in s; each generator serves its own effect."""
-        kinds, chunks, microbatches = self.parts.program.dims
-        each = kinds * chunks * microbatches * self.cast.replicas
-        block = max(1, _CELLS // each)
-        sizes = [min(block, number - first) for first in range(0, number, block)]
-        return np.concatenate([self._steps([one.again() for one in drawn], size) for size in sizes])
+        return np.concatenate([self.parts.finished(self.ends(one)) for one in self.blocks(drawn, number)])
 
-    def _steps(self, drawn: Sequence[Drawn], trials: int) -> Floats:
+    def blocks(self, drawn: Sequence[Drawn], number: int) -> Iterator[Work]:
+        """Yield so many steps, some at a time, before anybody waits: each generator serves its own effect."""
+        block = max(1, _CELLS // self.operations)
+        for first in range(0, number, block):
+            yield self._work([one.again() for one in drawn], min(block, number - first))
+
+    def ends(self, work: Work) -> Ends:
+        """Return when each stage of each replica is done with its work."""
+        over, trials = self.parts.over(work.durations), work.slower.shape[1]
+        last = self.parts.ends(work.durations, work.delays)
+        shape = (len(last), trials, last.shape[2])
+        return Ends(np.broadcast_to(last, shape), np.broadcast_to(over, shape), work.slower)
+
+    def _work(self, drawn: Sequence[Drawn], trials: int) -> Work:
         lasting = [one for one in drawn if one.effect.persistence != "operation"]
         each = [one for one in drawn if one.effect.persistence == "operation"]
         slower = self._slower(lasting, trials)
         durations = self._durations(lasting, each, slower, trials)
-        last = self.parts.ends(durations, self._delays(lasting, each, slower, trials))
-        group = np.broadcast_to(slower, (*last.shape[:2], slower.shape[2]))
-        return self.parts.finished(last.max(axis=2), group.max(axis=2))
+        return Work(durations, self._delays(lasting, each, slower, trials), slower)
 
     def _slower(self, lasting: list[Drawn], trials: int) -> Floats:
         """The factor of what groups say, [stage, trial, replica]."""
@@ -100,11 +124,10 @@ class Stage:
         kinds, turns = (1, 1) if alone else (kinds, chunks // self.cast.stages)
         shape = (kinds, turns, stages, microbatches, trials, replicas)
         if not effect.target.chosen:
-            return (effect.law if members == 1 else Maximum(effect.law, members)).sample(rng, shape)
-        found = np.where(
-            struck(self.cast, effect.target, trials, rng)[:, None], effect.law.sample(rng, shape), effect.nothing
-        )
-        return np.maximum(found, effect.nothing) if members > 1 else found
+            return self.cast.slowest(effect.law, members, rng, shape)
+        share = struck(self.cast, effect.target, trials, rng)[:, None]
+        found = effect.nothing + share * (effect.law.sample(rng, shape) - effect.nothing)
+        return np.maximum(found, effect.nothing) if members > 1 and self.cast.waits else found
 
     def _multiplied(self, durations: Floats, effect: Effect, factor: Floats) -> Floats:
         """The durations of the passes that an effect hits, multiplied."""

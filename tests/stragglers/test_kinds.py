@@ -155,7 +155,7 @@ def test_a_shared_cluster_is_a_dedicated_one_with_others_on_its_network() -> Non
         (lambda: SlowRank(factor=-1.0), "slow rank: factor: -1.0"),
         (lambda: SlowRank(chance=0.1, count=2), "slow rank: count: 2; chance says already who is hit"),
         (lambda: SlowRank(ranks=[3]), "slow rank: ranks: [3]; a tuple of numbers"),  # type: ignore[arg-type]
-        (lambda: SlowRank(chance=1.5).effects, "rare: chance: 1.5"),
+        (lambda: SlowRank(chance=1.5), "slow rank: chance: 1.5; a number from 0 to 1"),
         (lambda: SlowRank(count=0).effects, "rank: count: 0"),
         (lambda: Jitter(-0.1).effects, "lognormal: sigma: -0.1"),
         (lambda: SlowLink(delay=float("nan")), "slow link: delay: nan"),

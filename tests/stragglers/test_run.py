@@ -30,7 +30,7 @@ from commsim.stragglers.kinds import (
 )
 from commsim.stragglers.laws import Constant, Lognormal
 from commsim.stragglers.maxima import Maximum, hit_at_all
-from commsim.stragglers.parts import Parts, parts
+from commsim.stragglers.parts import Ends, Parts, parts
 from commsim.stragglers.presets import preset
 from commsim.stragglers.propagation import between_barriers
 from commsim.stragglers.run import run
@@ -44,15 +44,15 @@ from tests.training.settings import estimated
 if TYPE_CHECKING:
     from commsim.training.estimate import Estimate
 
-FLAT, PIPED, TURNED, SPLIT = "flat", "piped", "interleaved", "zero-bubble"
-KINDS_OF_STEP = (FLAT, PIPED, TURNED, SPLIT)
+FLAT, PIPED, TURNED, SPLIT, APART = "flat", "piped", "interleaved", "zero-bubble", "nothing overlapped"
+KINDS_OF_STEP = (FLAT, PIPED, TURNED, SPLIT, APART)
 
 
 @cache
 def step(kind: str) -> Estimate:
     """A small model on 32 GPUs, in the ways in which a step can be cut."""
-    if kind == FLAT:
-        return estimated("llama3.1-8b", Tensor(2), Data(16), global_batch=64)
+    if kind in {FLAT, APART}:
+        return estimated("llama3.1-8b", Tensor(2), Data(16), global_batch=64, overlap_data=kind == FLAT)
     pipeline = Pipeline(4, virtual=2 if kind == TURNED else 1)
     schedule = "zero-bubble" if kind == SPLIT else None
     return estimated("llama3.1-8b", Tensor(2), Data(4), pipeline, global_batch=32, schedule=schedule)
@@ -117,8 +117,8 @@ def test_everything_slower_is_a_longer_step_by_as_much() -> None:
 
 def test_gpus_that_vary_meet_the_exact_integral() -> None:
     """Without a pipeline the step waits for the slowest of all ranks; only what is computed is slower."""
-    known, sigma = parts(step(FLAT)), 0.05
-    found = run(step(FLAT), [Variation(sigma)], steps=4000)
+    known, sigma = parts(step(APART)), 0.05
+    found = run(step(APART), [Variation(sigma)], steps=4000)
     slowest = Maximum(Lognormal(sigma), 32).mean
     passes = known.program.dims[2] * (known.said.sum() + known.compute.sum() * slowest)
     assert found.mean == pytest.approx(known.before + passes + float((known.data + known.rest)[0]), abs=3 * found.error)
@@ -260,9 +260,9 @@ def test_messages_twice_as_long_by_any_name() -> None:
 def test_what_is_said_in_each_operation_is_part_of_all_that_is_said() -> None:
     often = Effected((Effect("bandwidth", "operation", Constant(2.0), Target("group")),))
     always = Effected((Effect("bandwidth", "job", Constant(2.0), Target("all")),))
-    known, found = parts(step(FLAT)), run(step(FLAT), [often], steps=2)
+    known, found = parts(step(APART)), run(step(APART), [often], steps=2)
     once = known.before + float(known.data[0])
-    assert run(step(FLAT), [always], steps=2).mean - found.mean == pytest.approx(once)
+    assert run(step(APART), [always], steps=2).mean - found.mean == pytest.approx(once)
 
 
 def test_a_shared_factor_makes_no_straggler() -> None:
@@ -274,9 +274,35 @@ def test_a_shared_factor_makes_no_straggler() -> None:
 
 def test_congestion_slows_what_is_said_alone() -> None:
     always = Congestion(per_hour=1e9, factor=Constant(2.0))
-    known, found = parts(step(FLAT)), run(step(FLAT), [always], steps=2)
+    known, found = parts(step(APART)), run(step(APART), [always], steps=2)
     said = known.before + float(known.data[0]) + known.program.dims[2] * float(known.said.sum())
     assert found.mean - found.ideal == pytest.approx(said)
+
+
+def overlapped(late: float, within: float) -> float:
+    """When the step of three replicas is over, one of which is late, partly within its last backward pass."""
+    known = bare(1, 4, 3).parts
+    known = replace(known, data=np.array([0.25]), whole=np.array([1.0]), bucket=np.array([0.25]))
+    last, over = np.full((1, 1, 3), 8.0), np.full((1, 1, 3), 1.0)
+    last[0, 0, 1] += late
+    over[0, 0, 1] += within
+    return float(known.finished(Ends(last, over, np.ones((1, 1, 1))))[0])
+
+
+def test_who_is_late_within_the_last_pass_holds_up_the_last_bucket_alone() -> None:
+    """Four buckets of 0.25 s behind a pass of 1 s: all but the last are through when it ends."""
+    assert overlapped(0.0, 0.0) == 8.25
+    assert overlapped(0.5, 0.5) == 8.75
+    assert overlapped(0.5, 0.0) == 8.75
+    assert overlapped(0.5, -0.75) == 9.25  # began late, then was quick: the buckets queue
+
+
+def test_a_slow_network_exposes_what_was_hidden() -> None:
+    slow = Effected((Effect("bandwidth", "job", Constant(8.0), Target("all")),))
+    hidden, apart = (run(step(kind), [slow], steps=1) for kind in (FLAT, APART))
+    assert hidden.ideal < apart.ideal
+    assert hidden.mean - hidden.ideal > 7 * float(parts(step(FLAT)).data[0])
+    assert hidden.mean < apart.mean
 
 
 def test_more_replicas_never_help() -> None:

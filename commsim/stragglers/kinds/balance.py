@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from commsim.stragglers.effects import Effect, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, share
-from commsim.stragglers.laws import Constant, Empirical
-
-if TYPE_CHECKING:
-    from commsim.stragglers.laws import Law
+from commsim.stragglers.laws import Constant, Empirical, Law
 
 SEQUENCES = Empirical((0.36, 0.83, 0.90, 0.99, 1.35, 1.79, 1.92), (0.0, 0.1, 0.5, 0.75, 0.9, 0.95, 1.0))
 """Forward time of a micro-batch over its mean, by its sequences (ByteDance StragglerAnalysis, trace SE, stage 0)."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from commsim.stragglers.effects import Effect, Episodes, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, one_way, positive, some
 from commsim.stragglers.laws import Constant, Lognormal
-
-if TYPE_CHECKING:
-    from commsim.units import Seconds
+from commsim.units import Seconds
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commsim.errors import InputError
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative
 from commsim.stragglers.maxima import hit_at_all
-
-if TYPE_CHECKING:
-    from commsim.units import Seconds
+from commsim.units import Seconds
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commsim.errors import InputError
 from commsim.stragglers.effects import Effect, Target, Unit
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, share
-from commsim.stragglers.laws import Constant, Rare
-
-if TYPE_CHECKING:
-    from commsim.stragglers.laws import Law
-    from commsim.units import Seconds
+from commsim.stragglers.laws import Constant, Law, Rare
+from commsim.units import Seconds
 
 
 @dataclass(frozen=True)

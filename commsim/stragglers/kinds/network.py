@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from commsim.stragglers.effects import Effect, Episodes, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, one_way, positive, some
-from commsim.stragglers.laws import Constant, Uniform
+from commsim.stragglers.laws import Constant, Law, Uniform
 from commsim.stragglers.occupancy import loads
-
-if TYPE_CHECKING:
-    from commsim.stragglers.laws import Law
-    from commsim.units import Seconds
+from commsim.units import Seconds
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,13 @@ def share(cause: Straggler, *names: str) -> None:
 
 
 def one_way(cause: Straggler, *names: str) -> None:
-    """Refuse more than one way to say who is hit, the last of which is numbers; InputError."""
+    """Refuse more than one way to say who is hit: by chance, by count, or the last, by numbers; InputError."""
     numbers = getattr(cause, names[-1])
     if not isinstance(numbers, tuple) or not all(isinstance(one, int) for one in numbers):
         raise InputError(_where(cause, names[-1]), numbers, "a tuple of numbers, as in (3, 17), belongs here")
     given = [name for name in names if getattr(cause, name) is not None and getattr(cause, name) != ()]
+    if getattr(cause, names[0]) is not None:
+        share(cause, names[0])
     if len(given) > 1:
         raise InputError(_where(cause, given[-1]), getattr(cause, given[-1]), f"{given[0]} says already who is hit")
 
