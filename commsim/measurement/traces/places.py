@@ -1,0 +1,112 @@
+"""Is every worker there in every step, and do their clocks agree? What is not is left out or set right, and said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.errors import InputError
+from commsim.measurement.traces.steps import CLIP, FORWARD, SCATTER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from commsim.measurement.traces.steps import Floats, Ints
+
+    Bools = NDArray[np.bool_]
+
+APART = 0.01
+"""Clocks that disagree by less are left as they are, s."""
+_FEW = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A table of operations as arrays [stage, turn, step, replica]; `steps` and `replicas` are those that are kept."""
+
+    seconds: Mapping[str, Floats]
+    starts: Mapping[str, Floats]
+    chunk: Mapping[str, Ints]
+    ranks: Ints
+    steps: Ints
+    replicas: Ints
+    said: tuple[str, ...] = ()
+
+    def cut(self, steps: Bools, replicas: Bools) -> Grid:
+        """Return the grid with some of its steps and replicas."""
+        where = np.ix_(np.flatnonzero(steps), np.flatnonzero(replicas))
+        seconds, starts = (
+            {op: array[:, :, where[0], where[1]] for op, array in arrays.items()}
+            for arrays in (self.seconds, self.starts)
+        )
+        kept = self.ranks[:, replicas], self.steps[steps], self.replicas[replicas]
+        return Grid(seconds, starts, self.chunk, *kept, self.said)
+
+
+def complete(grid: Grid, source: str) -> tuple[Grid, list[str]]:
+    """Return the grid without replicas and steps that lack operations, and what was left out.
+
+    InputError where no step is whole.
+    """
+    grid, extra = _without_extras(grid)
+    lacks = _lacks(grid)
+    gone = lacks.mean(axis=0) > 1 / 2 if not lacks.all() else np.zeros(lacks.shape[1], dtype=bool)
+    left = ~np.atleast_1d(lacks[:, ~gone].any(axis=1))
+    if gone.all() or not left.any():
+        raise InputError(source, "no step with all of its operations", "whole steps of one replica or more belong here")
+    said = [*grid.said, *extra]
+    said += [f"replicas {_listed(grid.replicas[gone])}: left out, operations are missing"] * bool(gone.any())
+    said += [f"{np.count_nonzero(~left)} of {left.size} steps: left out, operations are missing"] * (not left.all())
+    return grid.cut(left, ~gone), said
+
+
+def _without_extras(grid: Grid) -> tuple[Grid, list[str]]:
+    """The grid without operations that most steps and replicas do not have."""
+    seconds, starts, count = {}, {}, 0
+    for op, array in grid.seconds.items():
+        unusual = np.isnan(array).mean(axis=(2, 3), keepdims=True) >= 1 / 2
+        extra = unusual & ~np.isnan(array) & (op != FORWARD)
+        count += int(np.count_nonzero(extra))
+        seconds[op], starts[op] = np.where(extra, np.nan, array), np.where(extra, np.nan, grid.starts[op])
+    said = [f"{count} operations that most steps do not have: left out"] if count else []
+    return replace(grid, seconds=seconds, starts=starts), said
+
+
+def _lacks(grid: Grid) -> Bools:
+    """Which step of which replica lacks an operation that it should have, [step, replica]."""
+    found = np.zeros((grid.steps.size, grid.replicas.size), dtype=bool)
+    for op, array in grid.seconds.items():
+        there = ~np.isnan(array)
+        usual = (
+            there.any(axis=(2, 3), keepdims=True) if op == FORWARD else there.mean(axis=(2, 3), keepdims=True) > 1 / 2
+        )
+        found |= (usual & ~there).any(axis=(0, 1))
+    return found
+
+
+def _listed(numbers: Ints) -> str:
+    shown = ", ".join(map(str, numbers[:_FEW].tolist()))
+    return shown if numbers.size <= _FEW else f"{shown} and {numbers.size - _FEW} more"
+
+
+def synchronised(grid: Grid) -> tuple[Grid, list[str]]:
+    """Return the grid with clocks that agree, and what was set.
+
+    What all workers end together tells their clocks. They are left alone unless a worker would have ended before
+    another had begun.
+    """
+    op = next((one for one in (CLIP, SCATTER) if one in grid.starts), None)
+    if op is None:
+        return grid, []
+    start, end = grid.starts[op][:, 0], grid.starts[op][:, 0] + grid.seconds[op][:, 0]
+    last = start.max(axis=(0, 2) if op == CLIP else 2, keepdims=True)
+    if not np.any(np.median(end - last, axis=1) < -APART):
+        return grid, []
+    off = np.median(end - np.median(end, axis=(0, 2), keepdims=True), axis=1)
+    starts = {name: array - off[:, None, None] for name, array in grid.starts.items()}
+    apart = f"clocks {np.ptp(off):.3g} s apart: set by the ends of {op}, which all workers have in common"
+    return replace(grid, starts=starts), [apart]

@@ -1,0 +1,1 @@
+"""Why were the steps of a real job slow? What if nobody had been late?"""
