@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from commsim.stragglers.presets import preset as preset
     from commsim.stragglers.run import Run as Run
     from commsim.stragglers.run import run as run
-    from commsim.tables import to_frame as to_frame
+    from commsim.tables.records import to_frame as to_frame
     from commsim.training.axes import Context as Context
     from commsim.training.axes import Data as Data
     from commsim.training.axes import Expert as Expert
@@ -71,7 +71,7 @@ _ROOMS = {
     "price": "commsim.collectives.price",
     "run": "commsim.stragglers.run",
     "sweep": "commsim.libraries.sweep",
-    "to_frame": "commsim.tables",
+    "to_frame": "commsim.tables.records",
 }
 """Where each public name lives. The imports above say the same to type checkers; tests/house keeps the two alike."""
 

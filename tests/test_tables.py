@@ -12,7 +12,9 @@ import commsim as cs
 from commsim.errors import InputError
 from commsim.hardware.shelf import names
 from commsim.libraries.sweep import Sweep, sweep
-from commsim.tables import candidates, memory_parts, records, time_parts, to_frame
+from commsim.tables.collectives import candidates
+from commsim.tables.estimates import memory_parts, time_parts
+from commsim.tables.records import records, to_frame
 from commsim.training.axes import Data, Tensor
 from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from commsim.cli.output import points, table
 from commsim.libraries.calibration import calibration
-from commsim.tables import Record
+from commsim.tables.records import Record
 from commsim.units import counted
 from commsim.validation.agreement import GroupAgreement
 from commsim.validation.collectives import VIEWS, Case, Validation, agreement

@@ -17,7 +17,8 @@ from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
 from commsim.libraries.sweep import Sweep, sweep
-from commsim.tables import Record, candidates, records
+from commsim.tables.collectives import candidates
+from commsim.tables.records import Record, records
 from commsim.units import counted, parse_size, parse_sizes, show_size
 
 NOT_YET = ("dispatch", "combine")

@@ -12,7 +12,7 @@ from commsim.cli.output import display, document
 from commsim.cli.summary import MORE, explained, sourced, summary
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
-from commsim.tables import Record, records
+from commsim.tables.records import Record, records
 from commsim.training.configs.well_known import model as model_of
 from commsim.training.estimate import Estimate
 from commsim.training.estimate import estimate as estimated

@@ -12,7 +12,7 @@ from commsim.hardware.catalogue import figures
 from commsim.hardware.shelf import sources as documents
 from commsim.hardware.system import System
 from commsim.libraries.calibration import Calibration, calibration
-from commsim.tables import Record, records
+from commsim.tables.records import Record, records
 from commsim.units import counted
 from commsim.units import show as quantity
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from commsim.cli.output import bar, between, number, points, table, titled
-from commsim.tables import memory_parts, records, time_parts
+from commsim.tables.estimates import memory_parts, time_parts
+from commsim.tables.records import records
 from commsim.training.estimate import WHAT_IFS
 from commsim.units import counted, show, show_size
 

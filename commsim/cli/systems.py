@@ -6,7 +6,7 @@ from commsim.cli.options import Json
 from commsim.cli.output import display, document, table
 from commsim.hardware.catalogue import load
 from commsim.hardware.shelf import names
-from commsim.tables import records
+from commsim.tables.records import records
 
 
 def systems(as_json: Json = False) -> None:

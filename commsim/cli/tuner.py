@@ -24,7 +24,7 @@ from commsim.libraries.nccl.knobs import Knobs
 from commsim.libraries.nccl.plugin import plugin_csv
 from commsim.libraries.nccl.tuner import Picks, tune
 from commsim.libraries.nccl.tuner import Table as Tuned
-from commsim.tables import Record
+from commsim.tables.records import Record
 from commsim.units import counted, parse_sizes, show_size
 
 Given = dict[str, Any]

@@ -18,7 +18,7 @@ from commsim.cli.options import Json, Plot
 from commsim.cli.output import display, document, points, table
 from commsim.errors import InputError
 from commsim.shipped import folder
-from commsim.tables import Record
+from commsim.tables.records import Record
 from commsim.training.configs.rows import read_rows
 from commsim.units import counted
 from commsim.validation.agreement import Agreement

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from commsim.libraries.calibration import Case
 from commsim.plots.canvas import INK, PALE, PALETTE, canvas, sign
-from commsim.tables import memory_parts, time_parts
+from commsim.tables.estimates import memory_parts, time_parts
 from commsim.units import UNITS, counted, show
 
 if TYPE_CHECKING:

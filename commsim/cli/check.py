@@ -1,0 +1,166 @@
+"""Is a measured collective right for this machine, and if not, why?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from commsim.cli.options import Json
+from commsim.cli.output import display, document, number, points, table
+from commsim.cli.screen import screened
+from commsim.errors import InputError
+from commsim.hardware.system import System
+from commsim.measurement.check.judge import Check, beside
+from commsim.measurement.check.judge import check as judged
+from commsim.measurement.cluster import cluster, library, named
+from commsim.measurement.joining import joined
+from commsim.measurement.read import measurements
+from commsim.tables.records import records
+from commsim.units import counted, show_size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from commsim.measurement.records import Measurement
+
+_MACHINE = "Machine"
+FAILED = 1
+WORST = ("impossible", "low", "unknown", "good")
+COLOURS = {"good": "green", "low": "yellow", "impossible": "red", "unknown": "blue"}
+MOST_SUSPECTS = 4
+
+
+def check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="What a benchmark printed (nccl-tests, OSU, PARAM, our JSON lines ...); - is stdin."
+        ),
+    ],
+    system: Annotated[
+        str | None,
+        typer.Option(metavar="SYSTEM", rich_help_panel=_MACHINE, help="Where it ran (told by the names of GPUs)."),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="Hosts that ran it.")] = None,
+    nics_per_node: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")
+    ] = None,
+    nic: Annotated[
+        str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
+    ] = None,
+    fabric: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
+    ] = None,
+    oversubscription: Annotated[
+        float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
+    ] = None,
+    op: Annotated[
+        str | None, typer.Option(metavar="OP", help="The operation, where the file does not say which.")
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="Ranks, where the file does not say how many.")] = None,
+    as_configured: Annotated[
+        bool, typer.Option("--as-configured", help="Expect no more than the run's settings allow.")
+    ] = False,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Compare with this earlier run instead of a model.")
+    ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="FILE is a CSV of runs of two nodes each: find the bad ones.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Judge a benchmark: good, low (and why) or impossible. Exit code 1 unless all is good or unknown."""
+    if pairs:
+        return screened(file, as_json=as_json)
+    tables = joined(measurements(file, op=op, ranks=ranks))
+    if baseline is not None:
+        found = _beside(tables, joined(measurements(baseline, op=op, ranks=ranks)))
+    else:
+        given = {
+            "nodes": nodes,
+            "nics_per_node": nics_per_node,
+            "nic": nic,
+            "fabric": fabric,
+            "oversubscription": oversubscription,
+        }
+        changes = {key: value for key, value in given.items() if value is not None}
+        found = [_judged(one, system, changes, as_configured=as_configured) for one in tables]
+    if as_json:
+        document(_document(found))
+    else:
+        display(*(part for one in found for part in _shown(one)))
+    if worst(found) in {"low", "impossible"}:
+        raise typer.Exit(FAILED)
+    return None
+
+
+def worst(checks: list[Check]) -> str:
+    """Return the worst verdict of several."""
+    return min((one.verdict for one in checks), key=WORST.index)
+
+
+def _judged(of: Measurement, system: str | None, changes: dict[str, Any], *, as_configured: bool) -> Check:
+    machine = cluster(of, system, **changes) if as_configured else _machine(of, system, changes)
+    return judged(of, machine, library=library(of) if as_configured else None)
+
+
+def _machine(of: Measurement, system: str | None, changes: dict[str, Any]) -> System | None:
+    """The machine at its best: TCP is none of its networks but what a library falls back to."""
+    if system is None and named(of) is None:
+        if changes:
+            raise InputError("system", None, "say which machine --nodes, --nic and the like belong to (--system)")
+        return None
+    fallen = of.nics is not None and of.nics.fabric == "tcp"
+    best = dataclasses.replace(of, nics=dataclasses.replace(of.nics, fabric=None)) if of.nics and fallen else of
+    return cluster(best, system or named(of), **changes)
+
+
+def _beside(tables: list[Measurement], baselines: list[Measurement]) -> list[Check]:
+    """Each table beside the baseline of its operation and ranks; InputError when one has none."""
+    known = {(one.op.name, one.ranks): one for one in baselines}
+    for one in tables:
+        if (one.op.name, one.ranks) not in known:
+            said = f"{one.op.name} on {one.ranks} ranks"
+            raise InputError("baseline", said, f"it has {', '.join(f'{op} on {n}' for op, n in known)}")
+    return [beside(one, known[one.op.name, one.ranks]) for one in tables]
+
+
+def _document(found: list[Check]) -> dict[str, Any]:
+    """One table as it is; of several all of them, and the worst verdict."""
+    if len(found) == 1:
+        return records(found[0])[0]
+    return {"verdict": worst(found), "tables": records(found)}
+
+
+def _shown(one: Check) -> list[RenderableType]:
+    where = f"{counted(one.system.nodes, 'node')} of {one.system.name}" if one.system else "unknown machine"
+    against = "expected" if one.system else "baseline"
+    title = f"{one.table.op.name} on {counted(one.table.ranks, 'rank')}, {where if one.system else ''}".rstrip(", ")
+    known = one.rows[0].expected is not None
+    columns = (f">{against}", ">right from") if known else ()
+    listed = table(">size", ">busbw GB/s", *columns, "verdict", title=escape(title))
+    for row in one.rows:
+        beside_it = [number(value / 1e9) for value in (row.expected, row.low) if value is not None]
+        colour = COLOURS[row.verdict]
+        said = f"[{colour}]{row.verdict}[/]"
+        listed.add_row(show_size(row.size), number(row.busbw / 1e9), *beside_it, said)
+    verdict = f"[bold {COLOURS[one.verdict]}]{one.verdict}[/]: {escape('; '.join(one.reasons) or 'as expected')}"
+    return [listed, "", verdict, *points("what the file says", [*one.table.notes, *one.table.problems]), *_causes(one)]
+
+
+def _causes(one: Check) -> list[RenderableType]:
+    """The likely causes, the likeliest first, each with what to try."""
+    suspects = one.causes[:MOST_SUSPECTS]
+    if not suspects:
+        return [""]
+    listed = table("", "")
+    listed.show_header = False
+    for place, each in enumerate(suspects, 1):
+        evidence = f"; the run says {each.evidence}" if each.evidence else ""
+        listed.add_row(f"{place}.", f"[bold]{escape(each.cause.title)}[/]")
+        listed.add_row("", escape(f"{each.finding}{evidence}"))
+        listed.add_row("", f"[dim]try: {escape(each.cause.advice)}[/]")
+    return ["", "[bold]likely causes[/]", listed, ""]

@@ -1,0 +1,1 @@
+"""Is a measured collective right for its machine, and if not, why?"""

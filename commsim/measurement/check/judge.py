@@ -1,0 +1,93 @@
+"""Is a measured collective right for its machine?"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commsim.errors import InputError
+from commsim.libraries.nccl import Nccl
+from commsim.measurement.check.causes import Suspect, suspects
+from commsim.measurement.check.expected import Expected, Rows
+from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
+from commsim.measurement.check.sense import nonsense
+
+if TYPE_CHECKING:
+    from commsim.hardware.system import System
+    from commsim.libraries.library import Library
+    from commsim.measurement.records import Measurement
+
+OF_THE_MODEL = Tolerance(small=0.40, middle=0.55, large=0.72, dip=0.30)
+"""Of public tables of runs that their owners hold for healthy 3 % lie below: it is what clusters of one kind and the
+model differ by together."""
+OF_A_BASELINE = Tolerance(small=0.75, middle=0.85, large=0.95, dip=0.80)
+"""Two clusters of a kind differ by 0.5 % at 64 MiB and above and by 5 % below, one from day to day no more."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A table of a benchmark, judged: its rows, the verdict on the whole and why, and who is suspected if it is low."""
+
+    table: Measurement
+    system: System | None
+    rows: tuple[Judged, ...]
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    causes: tuple[Suspect, ...] = ()
+
+
+def check(table: Measurement, system: System | None, *, library: Library | None = None) -> Check:
+    """Return the verdict on a table that was measured on a machine (see `measurement.cluster`).
+
+    Whatever the settings of the run were, it is held against `library` (NCCL, free to choose): settings and fallbacks
+    are suspects. None for a machine that is not known: only what is impossible anywhere is found then. InputError when
+    the table leaves open what was measured, when it has no rows, and when the machine is too small.
+    """
+    if not Rows(table).told:
+        raise InputError(table.source or "measurement", "no rows", "at least one size with a time belongs here")
+    senseless = nonsense(table)
+    if system is None:
+        return _unknown(table, senseless)
+    if table.ranks > system.gpus:
+        raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
+    expected = Expected(table, system, library or Nccl())
+    held = Held(expected.sizes, expected.measured, expected.seconds, expected.least, OF_THE_MODEL, expected.factor)
+    judged = _judged(table, system, held, senseless)
+    return dataclasses.replace(judged, causes=suspects(expected)) if judged.verdict == "low" else judged
+
+
+def beside(table: Measurement, baseline: Measurement) -> Check:
+    """Return the verdict on a table beside an earlier run of the same operation on as many ranks.
+
+    Times between the baseline's sizes are interpolated. InputError when the two do not share operation, ranks or sizes.
+    """
+    now, then = Rows(table), Rows(baseline)
+    for what, ours, theirs in (("operation", table.op.name, baseline.op.name), ("ranks", table.ranks, baseline.ranks)):
+        if ours != theirs:
+            raise InputError(f"baseline: {what}", theirs, f"{ours} belongs here, as in the table")
+    both = (now.sizes >= then.sizes.min(initial=np.inf)) & (now.sizes <= then.sizes.max(initial=0.0))
+    if not both.any():
+        raise InputError("baseline: sizes", baseline.sizes.tolist(), "sizes around those of the table belong here")
+    order = np.argsort(then.sizes)
+    known = np.log(then.sizes[order]), np.log(then.measured[order])
+    expected = np.exp(np.interp(np.log(now.sizes[both]), *known))
+    held = Held(now.sizes[both], now.measured[both], expected, np.zeros(both.sum()), OF_A_BASELINE, now.factor)
+    return _judged(table, None, held, nonsense(table))
+
+
+def _judged(table: Measurement, system: System | None, held: Held, senseless: list[str]) -> Check:
+    impossible = [*senseless, *held.impossible]
+    if impossible:
+        return Check(table, system, held.rows, "impossible", tuple(impossible))
+    return Check(table, system, held.rows, "low" if held.low else "good", tuple(held.low))
+
+
+def _unknown(table: Measurement, senseless: list[str]) -> Check:
+    verdict: Verdict = "impossible" if senseless else "unknown"
+    rows = Rows(table)
+    busbw = rows.sizes * rows.factor / rows.measured
+    judged = tuple(Judged(size, speed, verdict) for size, speed in zip(rows.sizes.tolist(), busbw.tolist()))
+    return Check(table, None, judged, verdict, tuple(senseless or ["it is not known on which machine it was measured"]))

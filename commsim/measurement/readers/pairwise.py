@@ -1,0 +1,91 @@
+"""Which bandwidth did each pair of nodes reach? A CSV with a row a run.
+
+Two columns name the nodes (`node_a`, `node_b`), or one has both (`nodes`, as Slurm writes lists: `n[001,004]`). A third
+has the bus bandwidth; its name says the unit, GB/s where it does not. Empty means that the run failed. `test` and the
+columns `N` and `G` tell runs of different kinds apart.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+from commsim.measurement.check.pairs import Pair
+from commsim.measurement.lines import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+NODES = (("node_a", "node_b"), ("a", "b"), ("node1", "node2"), ("src", "dst"))
+BUSBW = {
+    "busbw_bytes_per_s": 1.0,
+    "peak_busbw_gbs": 1e9,
+    "busbw_gb_per_s": 1e9,
+    "busbw_gbs": 1e9,
+    "busbw": 1e9,
+    "avg_bus_bw_gbs": 1e9,
+}
+"""The columns that hold a bus bandwidth, the first that is there, and what one of it is in B/s."""
+KINDS = ("test", "op", "n", "g")
+_LIST = re.compile(r"(?P<stem>[\w.-]*?)\[(?P<inside>[\d,\-\s]+)\]")
+
+
+def read(path: str | Path) -> list[Pair]:
+    """Return the runs of a file; InputError where it has no such columns, and for a row that is none."""
+    with opened(path) as source:
+        rows = csv.DictReader(io.StringIO(source.text()), skipinitialspace=True)
+        columns = {name.strip().lower(): name for name in rows.fieldnames or () if name}
+        speed = _speed(columns, source.name)
+        return [_pair(row, columns, speed, f"{source.name}: row {number}") for number, row in enumerate(rows, 1)]
+
+
+def _speed(columns: Mapping[str, str], where: str) -> str:
+    found = next((name for name in BUSBW if name in columns), None)
+    if found is None:
+        raise InputError(where, ", ".join(columns) or None, f"a column {' or '.join(BUSBW)} belongs here")
+    return found
+
+
+def _pair(row: Mapping[str, str], columns: Mapping[str, str], speed: str, where: str) -> Pair:
+    text = (row[columns[speed]] or "").strip()
+    kind = " ".join(row[columns[name]] or "" for name in KINDS if name in columns)
+    try:
+        value = float(text) * BUSBW[speed] if text else None
+    except ValueError:
+        raise InputError(f"{where}: {speed}", text, "a number, or nothing where the run failed, belongs here") from None
+    if value is not None and not 0 <= value < math.inf:
+        raise InputError(f"{where}: {speed}", text, "a finite bandwidth belongs here")
+    return Pair(_nodes(row, columns, where), value or None, kind)
+
+
+def _nodes(row: Mapping[str, str], columns: Mapping[str, str], where: str) -> tuple[str, str]:
+    two = next((both for both in NODES if all(name in columns for name in both)), None)
+    listed = (
+        [row[columns[name]] for name in two] if two else expanded(row[columns["nodes"]] if "nodes" in columns else "")
+    )
+    names = [(name or "").strip() for name in listed]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:  # noqa: PLR2004 - a pair
+        raise InputError(f"{where}: nodes", " and ".join(names) or None, "the names of two nodes belong here")
+    return names[0], names[1]
+
+
+def expanded(text: str) -> Sequence[str]:
+    """Return the hosts of a list as Slurm writes it, `n[001-003,007]`, or separated by commas or blanks."""
+    found = _LIST.fullmatch((text or "").strip())
+    if found is None:
+        return re.split(r"[,;\s]+", (text or "").strip())
+    hosts: list[str] = []
+    for part in found["inside"].replace(" ", "").split(","):
+        first, _, last = part.partition("-")
+        hosts += [f"{found['stem']}{number:0{len(first)}d}" for number in _range(first, last or first)]
+    return hosts
+
+
+def _range(first: str, last: str) -> range:
+    low, high = int(first), int(last)
+    return range(low, min(high, low + 2) + 1)

@@ -1,0 +1,1 @@
+"""How do values become rows, for people with a DataFrame and for programs?"""

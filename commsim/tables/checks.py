@@ -1,0 +1,61 @@
+"""What are the rows of checks: verdicts on measurements, screenings of pairs?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from commsim.measurement.check.causes import Suspect
+from commsim.measurement.check.held import Judged
+from commsim.measurement.check.judge import Check
+from commsim.measurement.check.pairs import Judgement, Screen
+from commsim.tables.records import Record, records
+
+
+@records.register
+def _check(check: Check) -> list[Record]:
+    return [
+        {
+            "op": check.table.op.name,
+            "ranks": check.table.ranks,
+            "system": check.system.name if check.system else None,
+            "verdict": check.verdict,
+            "reasons": list(check.reasons),
+            "rows": records(check.rows),
+            "causes": records(check.causes),
+            "notes": list(check.table.notes),
+            "problems": list(check.table.problems),
+        }
+    ]
+
+
+@records.register
+def _judged(row: Judged) -> list[Record]:
+    return [
+        {
+            "size_bytes": int(row.size),
+            "busbw_bytes_per_s": row.busbw,
+            "expected_bytes_per_s": row.expected,
+            "low_bytes_per_s": row.low,
+            "high_bytes_per_s": row.high,
+            "verdict": row.verdict,
+        }
+    ]
+
+
+@records.register
+def _suspect(suspect: Suspect) -> list[Record]:
+    cause = suspect.cause
+    links = {"links": list(cause.kinds), "bandwidth_left": suspect.implied} if cause.kinds else {}
+    said = {"cause": cause.name, "title": cause.title, "explained": suspect.explained, **links}
+    return [said | {"evidence": suspect.evidence or None, "try": cause.advice}]
+
+
+@records.register
+def _screen(found: Screen) -> list[Record]:
+    judged = {name: records(getattr(found, name)) for name in ("bad_nodes", "bad_links", "unsteady")}
+    return [{"typical_bytes_per_s": dict(found.typical), **judged, "leaves": [list(group) for group in found.leaves]}]
+
+
+@records.register
+def _judgement(one: Judgement) -> list[Record]:
+    return [asdict(one) | {"nodes": list(one.nodes)}]
