@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,7 @@ from commsim.training.step import program_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from commsim.stragglers.effects import Effect
     from commsim.stragglers.laws.law import Floats
     from commsim.training.chunks import Chunks
     from commsim.training.estimate import Estimate
@@ -94,7 +95,7 @@ class Parts:
         Both arrays are [kind, turn, stage, micro-batch, trial, replica], 1 where one stands for all.
         """
         kinds, chunks, _ = self.program.dims
-        ours = (self._chunked(array, kinds, chunks) for array in (durations, delays))
+        ours = (self.chunked(array, kinds, chunks) for array in (durations, delays))
         costs = costs_of(self.program, *ours)
         last = self.program.order[:, -1]
         found = np.concatenate([ends(self.program, some, last) for _, some in costs.blocks(_COLUMNS)], axis=1)
@@ -117,10 +118,19 @@ class Parts:
         """
         slower, last = ends.slower.max(axis=2), ends.last.max(axis=2)
         early, bucket = self._buckets
-        last = np.maximum(last, (ends.last - ends.over).max(axis=2) + early * slower) if early.any() else last
+        last = np.maximum(last, (ends.last - ends.over).max(axis=2) + early * slower) if self.early else last
         first = self.before * np.max(np.broadcast_to(slower, last.shape), axis=0)
         found: Floats = first + (last + bucket * slower + self.rest[:, None]).max(axis=0)
         return found
+
+    @property
+    def early(self) -> bool:
+        """Whether anything is synchronised before the last backward pass has ended."""
+        return bool(self._buckets[0].any())
+
+    def passes(self, effect: Effect) -> int:
+        """Return how many passes an effect has to name to hit all that is computed: none for what comes once."""
+        return min(len(self.compute), 2) if effect.unit == "factor" else 0
 
     @cached_property
     def _buckets(self) -> tuple[Floats, Floats]:
@@ -131,8 +141,8 @@ class Parts:
         early = np.where(self.data > self.bucket, over + self.data - self.bucket, self.whole - self.bucket)
         return np.minimum(early, over + self.data - self.bucket)[:, None], self.bucket[:, None]
 
-    def _chunked(self, array: Floats, kinds: int, chunks: int) -> Floats:
-        """The turns and stages as chunks: chunk c is on stage c modulo the stages."""
+    def chunked(self, array: Floats, kinds: int, chunks: int) -> Floats:
+        """Return the turns and stages as chunks: chunk c is on stage c modulo the stages."""
         shape = array.shape
         stages = self.program.shape.stages
         spread = np.broadcast_to(array, (kinds, chunks // stages, stages, *shape[3:]))
@@ -162,6 +172,18 @@ def parts(estimate: Estimate) -> Parts:
         rest=rest.ends + rest.optimizer,
         **(_buckets(chunks, spoken, rest.data) if setting.recipe.overlap_data else {}),
     )
+
+
+def expert_share(estimate: Estimate) -> float:
+    """Return the share of the compute that experts take, by what it grows when the fullest rank has twice the tokens.
+
+    0 where no experts are dealt out.
+    """
+    setting = estimate.setting
+    recipe = replace(setting.recipe, imbalance=setting.recipe.imbalance + 1.0)
+    twice = replace(estimate, setting=replace(setting, recipe=recipe))
+    before, after = (float(parts(one).compute.sum()) for one in (estimate, twice))
+    return after / before - 1
 
 
 def _buckets(chunks: Chunks, spoken: Sequence[Sequence[Said]], data: Floats) -> dict[str, Floats]:

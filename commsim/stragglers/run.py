@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.errors import InputError
-from commsim.stragglers.cast import Cast, Drawn
+from commsim.stragglers.attribution import Attributed, attributed
+from commsim.stragglers.drawing import Drawing, staged
 from commsim.stragglers.kinds import Failures, Straggler
-from commsim.stragglers.parts import parts
-from commsim.stragglers.simulate import Stage
 from commsim.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from commsim.stragglers.laws.law import Floats
+    from commsim.stragglers.simulate import Stage
     from commsim.training.estimate import Estimate
-
-_MOST = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class Run:
 
     `seconds` [step] are their times, `ideal` that of a step in which nobody is late. They are steps of so many `jobs`,
     as many of each: what lasts for a job is drawn once for it. As many jobs as steps make the quantiles those over
-    jobs and steps together.
+    jobs and steps together. Fewer steps than were `asked` for are there when the run was interrupted.
     """
 
     estimate: Estimate
@@ -40,6 +38,7 @@ class Run:
     jobs: int
     seconds: Floats
     ideal: float
+    asked: int
 
     @property
     def mean(self) -> float:
@@ -86,22 +85,25 @@ class Run:
         """Tokens per second that are expected of all GPUs, failures counted."""
         return self.estimate.setting.tokens_per_step / (self.mean * (1 + self.lost))
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether there are fewer steps than were asked for."""
+        return self.seconds.size < self.asked
+
     @cached_property
-    def by_cause(self) -> tuple[tuple[Straggler, float, float], ...]:
-        """Each cause with the slowdown of the mean step that it makes alone, and what remains of all without it.
+    def stage(self) -> Stage:
+        """Where the steps are drawn."""
+        return staged(self.estimate)
 
-        The draws are those of the run, so that the differences are the cause's own; they do not add up.
-        """
-        every = range(len(self.causes))
-        return tuple(
-            (self.causes[one], self._with([one]), self._with([other for other in every if other != one]))
-            for one in every
-        )
+    @property
+    def drawing(self) -> Drawing:
+        """How the steps are drawn."""
+        return Drawing(self.seconds.size, self.jobs, self.seed)
 
-    def _with(self, some: list[int]) -> float:
-        drawing = _Drawing(self.seconds.size, self.jobs, self.seed)
-        drawn = drawing.steps(_stage(self.estimate), self.causes, some)
-        return float((drawn / self.ideal).mean())
+    @cached_property
+    def by_cause(self) -> tuple[Attributed, ...]:
+        """What each cause does alone, and what remains without it; they do not add up."""
+        return attributed(self.stage, self.causes, self.drawing.fewer(self.stage))
 
     def __str__(self) -> str:
         """The run in a few lines."""
@@ -116,60 +118,43 @@ class Run:
 
 
 def run(
-    estimate: Estimate, causes: Iterable[Straggler], *, steps: int = 10_000, seed: int = 0, jobs: int | None = None
+    estimate: Estimate,
+    causes: Iterable[Straggler],
+    *,
+    steps: int = 10_000,
+    seed: int = 0,
+    jobs: int | None = None,
+    done: Callable[[int], object] | None = None,
 ) -> Run:
     """Return so many steps of an estimate with causes at work; the same seed draws the same.
 
-    They are spread over so many jobs, each step one of its own unless said. InputError for what is no cause, for a
-    rank, stage or link that is not there, for no steps, and for more jobs than steps.
+    They are spread over so many jobs, each step one of its own unless said. `done` is told how many steps there are, as
+    they come; a KeyboardInterrupt keeps those. InputError for what is no cause, for a rank, stage or link that is not
+    there, for no steps, and for more jobs than steps.
     """
     listed = tuple(causes)
     for one in listed:
         if not isinstance(one, Straggler):
             raise InputError("causes", one, "causes such as Jitter(0.02) or SlowRank(factor=1.3) belong here")
-    jobs = steps if jobs is None else jobs
-    for name, given, least, most in (("steps", steps, 1, _MOST), ("seed", seed, 0, _MOST), ("jobs", jobs, 1, steps)):
-        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
-            raise InputError(name, given, f"a whole number from {least} to {most} belongs here")
-    stage = _stage(estimate)
-    seconds = _Drawing(steps, jobs, seed).steps(stage, listed, list(range(len(listed))))
-    return Run(estimate, listed, seed, jobs, seconds, stage.seconds)
+    known = tuple(one.on(estimate) for one in listed)
+    drawing, stage = Drawing(steps, steps if jobs is None else jobs, seed), staged(estimate)
+    seconds = _collected(drawing, stage, known, done)
+    full = -(-steps // drawing.jobs)
+    left = drawing.jobs if seconds.size == steps else max(1, seconds.size // full)
+    return Run(estimate, known, seed, left, seconds, stage.seconds, steps)
 
 
-def _stage(estimate: Estimate) -> Stage:
-    known = parts(estimate)
-    return Stage(known, Cast.of(estimate.setting.plan), known.seconds)
-
-
-@dataclass(frozen=True)
-class _Drawing:
-    """How many steps are drawn, of how many jobs, from which seed."""
-
-    number: int
-    jobs: int
-    seed: int
-
-    def steps(self, stage: Stage, causes: tuple[Straggler, ...], some: list[int]) -> Floats:
-        """Return the time of each step with some of the causes, s."""
-        drawn = self._drawn(causes, some)
-        if not drawn:
-            return np.full(self.number, stage.seconds)
-        if self.jobs == self.number:
-            return stage.steps(drawn, self.number)
-        sizes = [len(part) for part in np.array_split(np.arange(self.number), self.jobs)]
-        return np.concatenate([stage.steps([_of_a_job(one) for one in drawn], size) for size in sizes])
-
-    def _drawn(self, causes: tuple[Straggler, ...], some: list[int]) -> list[Drawn]:
-        """Each effect with a generator of its own, whoever else is there."""
-        seeds = np.random.SeedSequence(self.seed).spawn(len(causes))
-        found = []
-        for one in some:
-            effects = causes[one].effects
-            children = seeds[one].spawn(len(effects))
-            found += [Drawn(effect, np.random.default_rng(child)) for effect, child in zip(effects, children)]
-        return found
-
-
-def _of_a_job(one: Drawn) -> Drawn:
-    """What draws once for a job what lasts for it, and differently for the next."""
-    return Drawn(one.effect, one.rng.spawn(1)[0], once=True) if one.effect.persistence == "job" else one
+def _collected(
+    drawing: Drawing, stage: Stage, causes: tuple[Straggler, ...], done: Callable[[int], object] | None
+) -> Floats:
+    """The steps, or those that were there when somebody interrupted; KeyboardInterrupt when there were none."""
+    found: list[Floats] = []
+    try:
+        for some in drawing.finished(stage, causes):
+            found.append(some)
+            if done:
+                done(sum(map(len, found)))
+    except KeyboardInterrupt:
+        if not found:
+            raise
+    return np.concatenate(found)

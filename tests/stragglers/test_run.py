@@ -310,16 +310,6 @@ def test_more_replicas_never_help() -> None:
     assert np.all(np.diff(means) > 0)
 
 
-def test_attribution_both_ways() -> None:
-    found = run(step(PIPED), [SlowRank(factor=1.5), Jitter(0.001), Failures(60.0, 600.0)], steps=200)
-    (_, alone, without), (_, little, _), (_, nothing, rest) = found.by_cause
-    assert alone > 1.1
-    assert without == pytest.approx(1.0, abs=0.01)
-    assert little == pytest.approx(without, rel=1e-12)
-    assert nothing == 1.0
-    assert rest == pytest.approx(found.slowdown())
-
-
 def test_what_lasts_for_a_job_is_drawn_once_for_it() -> None:
     """The steps of one job are alike where nothing but the job's own ranks is slow; jobs differ."""
     causes = [Variation(0.05), SlowRank(chance=0.05)]
@@ -343,6 +333,35 @@ def test_a_pause_that_never_moves() -> None:
     held = Effected((Effect("host", "job", Constant(0.3), Target("all"), "s", ("forward",)),))
     found = run(step(PIPED), [held], steps=40, jobs=2)
     assert found.seconds == pytest.approx(np.full(40, found.ideal + 0.3))
+
+
+def test_an_interrupted_run_keeps_what_is_done() -> None:
+    def stop(steps: int) -> None:
+        if steps > 4000:
+            raise KeyboardInterrupt
+
+    for jobs in (20_000, 20):
+        found = run(step(PIPED), [Jitter(0.02)], steps=20_000, jobs=jobs, done=stop)
+        assert found.interrupted
+        assert 4000 < found.seconds.size < 20_000
+        whole = run(step(PIPED), [Jitter(0.02)], steps=20_000, jobs=jobs)
+        assert not whole.interrupted
+        assert np.array_equal(found.seconds, whole.seconds[: found.seconds.size])
+        assert found.jobs in {found.seconds.size, found.seconds.size // 1000}
+
+
+def test_an_interruption_before_anything_is_done_is_one() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(step(PIPED), [Stopped()], steps=3)
+
+
+class Stopped(Straggler):
+    """Somebody presses the keys while the first steps are drawn."""
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """None before the interruption."""
+        raise KeyboardInterrupt
 
 
 def test_what_a_run_says_of_itself() -> None:

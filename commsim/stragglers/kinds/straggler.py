@@ -12,6 +12,7 @@ from commsim.stragglers.laws import Rare
 
 if TYPE_CHECKING:
     from commsim.stragglers.laws import Law
+    from commsim.training.estimate import Estimate
 
 Effects = tuple[Effect, ...]
 
@@ -23,6 +24,10 @@ class Straggler(ABC):
     @abstractmethod
     def effects(self) -> Effects:
         """What it does to a step."""
+
+    def on(self, estimate: Estimate) -> Straggler:  # noqa: ARG002 - most causes are the same whatever is trained
+        """Return the cause as it is for the step of an estimate, from which it may take what nobody has said."""
+        return self
 
 
 @dataclass(frozen=True)
