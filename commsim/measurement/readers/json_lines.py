@@ -2,11 +2,13 @@
 
 A run: `{"record": "run", "schema": 1, "machine": {...}, "versions": {...}, "settings": {...}, "seed": 0}`. An op:
 `{"record": "op", "op", "dtype", "size_bytes", "ranks", "samples_s": [[rank][iteration]], "arrival_s", "checked"}`; a
-record without samples has `time_s`.
+record without samples has `time_s`. `in_place` says that its times are those in place; `timed` where the clock was
+read; `conditions` what sets it apart from the bare operation (a matmul beside it, a rank that is late, a label).
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -14,13 +16,17 @@ from commsim.collectives.kinds import COLLECTIVES, collective
 from commsim.errors import InputError
 from commsim.measurement import fields
 from commsim.measurement.doubts import Doubts
-from commsim.measurement.records import Host, Measurement, Row, Timing
+from commsim.measurement.launch.cases import BARRIER
+from commsim.measurement.launch.issue import need_waited
+from commsim.measurement.records import Candidate, Host, Measurement, Row, Timing
 from commsim.measurement.samples import typical
 
 if TYPE_CHECKING:
     from commsim.measurement.fields import Entry
 
 SCHEMA = 1
+_ENDS = ("wait", "events")
+"""Where the clock may have been read: after the wait, or by events of the device."""
 
 
 def recognises(document: Entry) -> bool:
@@ -29,19 +35,19 @@ def recognises(document: Entry) -> bool:
 
 
 def read(documents: list[Entry], source: str, *, is_cut: bool) -> list[Measurement]:
-    """Return a measurement for each run, operation, type and number of ranks."""
-    run: Entry = {}
-    groups: dict[tuple[int, str, str, int], list[Entry]] = defaultdict(list)
+    """Return a measurement for each run, operation, type, number of ranks and conditions."""
+    groups: dict[tuple[int, str, str, str, int], list[Entry]] = defaultdict(list)
     runs: list[Entry] = []
     for number, document in enumerate(documents, 1):
         where = f"{source}: record {number}"
         if document.get("record") == "run":
-            run = _checked(document, where)
-            runs.append(run)
+            runs.append(_checked(document, where))
             continue
         if not runs:
             raise InputError(where, "op", "a record of kind run comes first")
-        key = (fields.text(document, "op", where), fields.text(document, "dtype", where, ""))
+        need_read_after_wait(document, where)
+        conditions = json.dumps(fields.part(document, "conditions"), sort_keys=True)
+        key = (fields.text(document, "op", where), fields.text(document, "dtype", where, ""), conditions)
         groups[len(runs) - 1, *key, fields.ranks(document, "ranks", where)].append(document)
     return [_measurement(runs[n], group, source, is_cut=is_cut) for (n, *_), group in groups.items()]
 
@@ -52,6 +58,12 @@ def _checked(run: Entry, where: str) -> Entry:
     return run
 
 
+def need_read_after_wait(of: Entry, where: str) -> None:
+    """Refuse a record that says its clock was read before the operation was done; InputError."""
+    if of.get("timed", _ENDS[0]) not in _ENDS:
+        raise InputError(f"{where}: timed", of["timed"], "the time of issue is no time of a transfer: wait, or events")
+
+
 def _measurement(run: Entry, ops: list[Entry], source: str, *, is_cut: bool) -> Measurement:
     doubts, first = Doubts(), ops[0]
     if is_cut:
@@ -60,11 +72,11 @@ def _measurement(run: Entry, ops: list[Entry], source: str, *, is_cut: bool) -> 
     machine, versions = (fields.entry(run.get(key) or {}, f"{source}: {key}") for key in ("machine", "versions"))
     settings = fields.entry(run.get("settings") or {}, f"{source}: settings")
     hosts = tuple(_host(one, source) for one in fields.entries(machine.get("hosts"), source))
-    kind = collective(fields.text(first, "op", source))
+    conditions = fields.part(first, "conditions")
     library = fields.text(run, "library", source, "")
     return Measurement(
-        candidates=((COLLECTIVES[kind.name], fields.ranks(first, "ranks", source)),),
-        rows=tuple(_row(one, f"{source}: op {n}") for n, one in enumerate(ops, 1)),
+        candidates=_candidates(first, source),
+        rows=tuple(_row(one, library, f"{source}: op {n}") for n, one in enumerate(ops, 1)),
         dtype=fields.text(first, "dtype", source, ""),
         redop=fields.text(first, "redop", source, "none"),
         root=-1 if first.get("root") is None else fields.whole(first, "root", source),
@@ -76,11 +88,19 @@ def _measurement(run: Entry, ops: list[Entry], source: str, *, is_cut: bool) -> 
         version=fields.text(versions, library, source, ""),
         tool="commsim",
         tool_version=fields.text(versions, "commsim", source, ""),
-        settings={str(key): str(value) for key, value in settings.items()},
+        settings={str(key): str(value) for key, value in {**settings, **conditions}.items()},
         source=source,
         notes=tuple(doubts.notes),
         problems=tuple(doubts.problems),
     )
+
+
+def _candidates(of: Entry, source: str) -> tuple[Candidate, ...]:
+    """The operation and its ranks; none for a barrier, which moves nothing that a collective of the table moves."""
+    name = fields.text(of, "op", source)
+    if name == BARRIER:
+        return ()
+    return ((COLLECTIVES[collective(name).name], fields.ranks(of, "ranks", source)),)
 
 
 def _host(of: Entry, source: str) -> Host:
@@ -90,12 +110,17 @@ def _host(of: Entry, source: str) -> Host:
     return Host(tuple(ranks), fields.text(of, "accelerator", source, ""))
 
 
-def _row(of: Entry, where: str) -> Row:
+def _row(of: Entry, library: str, where: str) -> Row:
     sides = [_timing(of, prefix, where) for prefix in ("", "in_place_")]
     if not any(sides):
         raise InputError(where, None, "samples_s or time_s belongs here")
+    if of.get("in_place") is True:
+        sides.reverse()
     count = fields.whole(of, "count", where) if "count" in of else 0
-    return Row(fields.whole(of, "size_bytes", where), count, *sides)
+    row = Row(fields.whole(of, "size_bytes", where), count, *sides)
+    if of["op"] != BARRIER:
+        need_waited(library, row.size * collective(of["op"]).factor(of["ranks"]), row.timing.seconds, where)
+    return row
 
 
 def _timing(of: Entry, prefix: str, where: str) -> Timing | None:

@@ -1,0 +1,139 @@
+"""How long do collectives take? One rank of a measurement; whoever starts it tells it its place in the environment.
+
+`python -m bench.worker --cases CASES.json --out RUN.jsonl` under `commsim bench`, torchrun, srun or mpirun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.fit import need_fit
+from bench.journal import Journal
+from bench.machine import run_record
+from bench.measure import Bench
+from bench.ranks import Place, place
+from bench.team import Team, joined, need_backend, need_interfaces
+from commsim.errors import CommsimError, PartialError
+from commsim.measurement.launch.cases import Case, read_cases
+from commsim.measurement.launch.whereabouts import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_POLL = 0.05
+
+
+def measure(cases: Sequence[Case], team: Team, trace: Trace, out: Path) -> None:
+    """Measure the cases in their order; those that the file holds already are not measured again."""
+    journal = _opened(team, out)
+    for number in _left(cases, team, journal.done if journal else {}):
+        case = cases[number]
+        if case.wait_for:
+            _wait_for(out.with_name(f"{out.name}.{case.wait_for}"), team, trace, number)
+        trace.at("preparing", case=number)
+        record = Bench(case, team, trace).record()
+        trace.at("gathering samples")
+        if journal:
+            journal.write(record)
+    trace.at("done")
+
+
+def _opened(team: Team, out: Path) -> Journal | None:
+    """The journal, with the record of the run in it; rank 0 keeps it."""
+    run = run_record(team)
+    if team.rank:
+        return None
+    journal = Journal(out)
+    journal.begin(run)
+    return journal
+
+
+def _left(cases: Sequence[Case], team: Team, done: dict[str, int]) -> list[int]:
+    """The numbers of the cases that are not measured yet, as rank 0 knows them."""
+    left, done = [], dict(done)
+    for number, case in enumerate(cases):
+        if done.get(case.digest, 0):
+            done[case.digest] -= 1
+        else:
+            left.append(number)
+    found: list[int] = team.told("left", left)
+    return found
+
+
+def _wait_for(token: Path, team: Team, trace: Trace, number: int) -> None:
+    """Return on every rank when rank 0 sees the file."""
+    trace.at("waiting for a token", case=number)
+    while team.rank == 0 and not token.exists():
+        trace.at("waiting for a token", case=number)
+        time.sleep(_POLL)
+    team.told(f"token {number}", "seen")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one rank and return its exit code: 0, or 2 bad input, 3 something is missing here, 4 partial."""
+    given = _arguments(arguments)
+    states = os.environ.get("COMMSIM_STATES")
+    if os.environ.get("COMMSIM_WATCHED"):
+        threading.Thread(target=_end_with_watcher, daemon=True).start()
+    trace, rank = Trace(), os.environ.get("RANK", "?")
+    try:
+        at = place(os.environ)
+        rank = str(at.rank)
+        trace = Trace(Path(states) / str(at.rank)) if states else trace
+        _run(given, at, trace)
+    except CommsimError as error:
+        return _complain(f"rank {rank}: {error}", error.exit_code)
+    except KeyboardInterrupt:
+        return _complain(_where(rank, trace, "interrupted"), PartialError.exit_code)
+    except RuntimeError as error:  # what torch raises when a rank is gone or late
+        return _complain(_where(rank, trace, str(error).splitlines()[0]), PartialError.exit_code)
+    return 0
+
+
+def _run(given: argparse.Namespace, at: Place, trace: Trace) -> None:
+    cases = read_cases(given.cases)
+    need_backend(given.backend)
+    need_interfaces(os.environ)
+    need_fit(cases, at.world, given.backend)
+    trace.at("joining the others")
+    with joined(at, given.backend, given.timeout) as team:
+        measure(cases, team, trace, given.out)
+
+
+def _where(rank: str, trace: Trace, why: str) -> str:
+    now = trace.now
+    case = f"case {now.case}" if now.case >= 0 else "before the first case"
+    turn = f", iteration {now.iteration}" if now.iteration >= 0 else ""
+    return f"rank {rank}: {case}{turn}, {now.state}: {why}"
+
+
+def _complain(text: str, code: int) -> int:
+    sys.stderr.write(f"{' '.join(text.split())}\n")
+    return code
+
+
+def _end_with_watcher() -> None:
+    """Leave at once when whoever started this process is gone: its end of the pipe is closed then."""
+    sys.stdin.buffer.read()
+    os._exit(PartialError.exit_code)
+
+
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.worker", description=__doc__)
+    parser.add_argument("--cases", type=Path, required=True, help="JSON list of cases")
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines; finished cases in it are skipped")
+    parser.add_argument("--backend", default="gloo", help="gloo or nccl")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds that a rank waits for the others")
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # a group that lost a rank would wait for it at exit

@@ -1,0 +1,1 @@
+"""How do real collectives get measured? Cases, the ranks that run them, and the watch over those ranks."""
