@@ -1,9 +1,12 @@
-"""What are the rows of checks: verdicts on measurements, screenings of pairs?"""
+"""What are the rows of checks and calibrations: verdicts on measurements, screenings of pairs, fitted constants?"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
+import numpy as np
+
+from commsim.measurement.calibrate.fit import Fit, Fitted
 from commsim.measurement.check.causes import Suspect
 from commsim.measurement.check.held import Judged
 from commsim.measurement.check.judge import Check
@@ -59,3 +62,21 @@ def _screen(found: Screen) -> list[Record]:
 @records.register
 def _judgement(one: Judgement) -> list[Record]:
     return [asdict(one) | {"nodes": list(one.nodes)}]
+
+
+@records.register
+def _fit(fit: Fit) -> list[Record]:
+    return [
+        {
+            "constants": records(fit.constants),
+            "rows": len(fit.after),
+            "median_error_before": float(np.median(np.abs(np.expm1(fit.before)))),
+            "median_error": float(np.median(np.abs(np.expm1(fit.after)))),
+        }
+    ]
+
+
+@records.register
+def _fitted(one: Fitted) -> list[Record]:
+    said = {"constant": one.constant.name, "unit": one.constant.dimension, "shipped": one.constant.value}
+    return [said | {"value": one.value, "low": one.low, "high": one.high, "told": one.told}]

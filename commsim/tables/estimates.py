@@ -13,7 +13,7 @@ from commsim.training.passes import Said
 if TYPE_CHECKING:
     from commsim.tables.ranges import Pair
     from commsim.training.memory import Memory
-    from commsim.training.step import Step
+    from commsim.training.steps import Step
 
 
 @records.register

@@ -20,7 +20,7 @@ Record = dict[str, Any]
 ROOMS = {
     "commsim.hardware": "machines",
     "commsim.libraries": "collectives",
-    "commsim.measurement.check": "checks",
+    "commsim.measurement": "checks",
     "commsim.training": "estimates",
 }
 """Which file of this folder knows the values of a room; of two that fit, the longer name counts."""
