@@ -1,0 +1,1 @@
+"""Who sends which tokens to which experts, and what does that ask of the machine?"""

@@ -1,0 +1,127 @@
+"""What does a table of measured dispatches and combines say, one row a result?
+
+Its columns are the fields of `MoeRow`, under the same names; others are left alone. Blank means: not stated.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import MISSING, dataclass, fields
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+MOST_ROWS, MOST = 100_000, 10**9
+"""Rows and whole numbers that are read at most: whoever writes more made a mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoeRow:
+    """One measured dispatch or combine: where, by which kernels, what each rank sent, and how long it took.
+
+    A result has a time, or a bandwidth and what it `counts` (of `collectives.moe.demand.COUNTS`). `topk_groups` limits
+    the nodes of a token, `element_bytes` and `scale_bytes_per_token` are what a token is sent in, `sms` the
+    multiprocessors of a GPU that the kernels took.
+    """
+
+    row_id: str
+    system: str
+    nodes: int
+    gpus_per_node: int
+    ep: int
+    mode: str
+    phase: str
+    tokens_per_rank: int
+    hidden: int
+    topk: int
+    experts: int
+    element_bytes: float
+    source: str = ""
+    nic_gbit_per_s_per_gpu: float | None = None
+    fabric: str = ""
+    library: str = ""
+    topk_groups: int | None = None
+    scale_bytes_per_token: float | None = None
+    distribution: str = "uniform"
+    sms: int | None = None
+    time_s: float | None = None
+    bandwidth_bytes_per_s: float | None = None
+    counts: str = ""
+    health: str = ""
+
+    @property
+    def missing(self) -> list[str]:
+        """The columns without which nothing can be compared, of those that are blank or 0."""
+        needed = [item.name for item in fields(self) if item.default is MISSING and not getattr(self, item.name)]
+        if self.time_s or (self.bandwidth_bytes_per_s and self.counts):
+            return needed
+        return [*needed, "time_s, or bandwidth_bytes_per_s with counts"]
+
+
+def read_moe(path: Path) -> list[MoeRow]:
+    """Return the rows of a table. InputError when it is no such table, or for a cell that cannot be read."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(islice(csv.DictReader(file), MOST_ROWS + 1))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(str(path), str(error), "a readable CSV file belongs here") from None
+    if len(rows) > MOST_ROWS:
+        raise InputError(str(path), f"more than {MOST_ROWS} rows", f"at most {MOST_ROWS} results are read")
+    columns = list(rows[0]) if rows else []
+    absent = [item.name for item in fields(MoeRow) if item.default is MISSING and item.name not in columns]
+    if absent:
+        raise InputError(str(path), columns or "nothing", f"columns are missing: {', '.join(absent)}")
+    found = [_row(f"{path}: line {line}", row) for line, row in enumerate(rows, start=2)]
+    seen: set[str] = set()
+    for one in found:
+        if not one.row_id or one.row_id in seen:
+            raise InputError(f"{path}: row_id", one.row_id, "a name of its own belongs in every row")
+        seen.add(one.row_id)
+    return found
+
+
+def _row(where: str, row: Mapping[Any, Any]) -> MoeRow:
+    if None in row or None in row.values():
+        raise InputError(where, list(row.values()), "as many cells as columns belong here")
+    return MoeRow(**dict(_cells(where, row)))
+
+
+def _cells(where: str, row: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for item in fields(MoeRow):
+        text = row.get(item.name, "").strip()
+        kind, _, optional = str(item.type).partition(" | ")
+        if text or item.default is MISSING:
+            value = _READ[kind](f"{where}: {item.name}", text)
+            yield item.name, 0 if value is None and not optional else value
+
+
+def _whole(where: str, text: str) -> int | None:
+    number = _number(where, text)
+    if number is not None and (number != int(number) or number > MOST):
+        raise InputError(where, text, f"a whole number, {MOST} at most, belongs here")
+    return None if number is None else int(number)
+
+
+def _number(where: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(where, text, "a number that is finite and not negative belongs here")
+    return number
+
+
+def _text(_: str, text: str) -> str:
+    return text
+
+
+_READ: Mapping[str, Callable[[str, str], Any]] = {"int": _whole, "float": _number, "str": _text}

@@ -1,0 +1,195 @@
+"""Do dispatch and combine take as long as links, multiprocessors and calls say, and do the laws hold?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import commsim as cs
+from commsim.collectives.moe.routing import MEASURED_SKEW, Routing
+from commsim.errors import InputError
+from commsim.figures import Figure
+from commsim.libraries.calibration import Case
+from commsim.libraries.moe import exchange, moe_times
+from commsim.libraries.moe.exchange import Where
+from commsim.libraries.moe.kernels import kernels
+from commsim.libraries.moe.payload import PRECISIONS, Load, token_bytes
+from commsim.reading import load_yaml
+from commsim.shipped import folder
+from commsim.validation.constants import constants
+
+HIDDEN = 7168
+BF16, FP8 = token_bytes(HIDDEN, "bf16"), token_bytes(HIDDEN, "fp8")
+MODES = ("nccl", *kernels().kernels)
+V3 = Routing(256, 8, groups=4)
+MACHINES = {nodes: cs.load("hgx-h100", nodes=nodes).topology for nodes in (1, 2, 4, 8)}
+
+
+def on(nodes: int, ranks: int = 0, case: Case | None = None) -> Where:
+    """Return the first ranks (all) of so many H100 nodes."""
+    layout = cs.Layout.first(ranks or 8 * nodes)
+    return Where(layout, MACHINES[nodes], case or Case())
+
+
+def seconds(
+    op: str = "dispatch", load: Load | None = None, routing: Routing = V3, nodes: int = 4, **how: object
+) -> float:
+    return exchange(op, load or Load(4096, FP8), routing, on(nodes), **how).seconds  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "op", "published"), [(4, "dispatch", 58e9), (4, "combine", 57e9), (8, "dispatch", 51e9)]
+)
+def test_deepep_on_h800(nodes: int, op: str, published: float) -> None:
+    """DeepEP's table of normal kernels (docs/legacy.md): 4,096 tokens, logical bandwidth, its own node counted."""
+    topology = cs.load("hgx-h800", nodes=nodes).topology
+    load = Load(4096, FP8 if op == "dispatch" else BF16)
+    found = exchange(op, load, V3, Where(cs.Layout.first(8 * nodes), topology))  # type: ignore[arg-type]
+    assert found.counts == "token_node_pairs_incl_own"
+    assert found.algbw == pytest.approx(published, rel=0.07)
+    assert found.busbw == pytest.approx(found.algbw * (nodes - 1) / nodes)
+    assert "nic" in found.bottleneck
+
+
+@pytest.mark.parametrize(("nodes", "published"), [(1, 77e-6), (2, 118e-6), (4, 155e-6), (8, 173e-6), (32, 194e-6)])
+def test_deepep_at_low_latency(nodes: int, published: float) -> None:
+    """DeepEP's table of low-latency kernels: 128 tokens in fp8 on 8 to 256 H800."""
+    where = Where(cs.Layout.first(8 * nodes), cs.load("hgx-h800", nodes=nodes).topology)
+    found = exchange("dispatch", Load(128, FP8), Routing(256, 8), where, mode="low_latency")
+    assert found.seconds == pytest.approx(published, rel=0.08)
+
+
+def test_what_limits_it() -> None:
+    found = {
+        "nic": exchange("dispatch", Load(4096, FP8), V3, on(4)),
+        "multiprocessors": exchange("dispatch", Load(4096, FP8), V3, on(1), multiprocessors=4),
+        "nvlink4": exchange("dispatch", Load(4096, FP8), V3, on(1), multiprocessors=64),
+        "latency": exchange("dispatch", Load(1, FP8), V3, on(4)),
+    }
+    assert {name: name in one.bottleneck for name, one in found.items()} == dict.fromkeys(found, True)
+
+
+def test_multiprocessors_share_the_copies() -> None:
+    few, twice = (seconds(nodes=1, multiprocessors=count) for count in (2, 4))
+    launch = kernels().kernel("normal").launch
+    assert few - launch == pytest.approx(2 * (twice - launch))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_rank_moves_nothing(mode: str) -> None:
+    assert exchange("dispatch", Load(4096, BF16), Routing(8, 2), on(1, 1), mode=mode).seconds == 0.0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op", ["dispatch", "combine"])
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_fewer_bytes_fewer_experts_no_skew_are_never_slower(mode: str, op: str, nodes: int) -> None:
+    for routing in (V3, replace(V3, groups=None)):
+        plain = seconds(op, Load(4096, BF16), routing, nodes, mode=mode)
+        assert seconds(op, Load(4096, FP8), routing, nodes, mode=mode) < plain
+        assert seconds(op, Load(2048, BF16), routing, nodes, mode=mode) < plain
+        assert seconds(op, Load(4096, BF16), replace(routing, top_k=6), nodes, mode=mode) <= plain
+        skewed = [
+            seconds(op, Load(4096, BF16), replace(routing, skew=skew), nodes, mode=mode) for skew in (0.3, 0.7, 1.07, 2)
+        ]
+        assert [plain, *skewed] == sorted([plain, *skewed])
+
+
+@given(st.integers(1, 8192), st.integers(1, 16), st.sampled_from([1, 2, 4]), st.sampled_from(["hybrid", "normal"]))
+def test_deduplication_is_never_slower(tokens: int, top_k: int, nodes: int, mode: str) -> None:
+    """A copy for each node and rank loads NICs no more than a copy for each expert."""
+    load, routing = Load(tokens, BF16), Routing(64, top_k)
+    once = exchange("dispatch", load, routing, on(nodes), mode=mode, multiprocessors=0)
+    every = exchange("dispatch", load, routing, on(nodes), mode="low_latency")
+    waiting = kernels().kernel(mode).launch + kernels().kernel(mode).network
+    assert once.seconds - waiting <= every.seconds + 1e-12
+
+
+@given(st.integers(1, 100_000), st.sampled_from(MODES), st.integers(1, 16))
+def test_more_tokens_take_longer(tokens: int, mode: str, top_k: int) -> None:
+    routing = Routing(64, top_k)
+    assert seconds("combine", Load(tokens, BF16), routing, 2, mode=mode) <= seconds(
+        "combine", Load(tokens + 1, BF16), routing, 2, mode=mode
+    )
+
+
+def test_limiting_the_nodes_saves_time() -> None:
+    assert seconds(nodes=8) < seconds(nodes=8, routing=replace(V3, groups=None))
+
+
+def test_the_fullest_rank_is_waited_for() -> None:
+    """NCCL moves what the fullest rank gets: at the measured skew 2.56 times the mean, on 32 ranks."""
+    even, skewed = (
+        seconds(load=Load(65_536, BF16), routing=Routing(256, 8, skew=skew), mode="nccl")
+        for skew in (0.0, MEASURED_SKEW)
+    )
+    assert skewed / even == pytest.approx(2.5, rel=0.05)
+
+
+def test_slow_end_of_the_figures() -> None:
+    layout, topology = cs.Layout.first(72), cs.load("vr-nvl72").topology
+    low, high = (
+        exchange(
+            "dispatch",
+            Load(8192, BF16),
+            Routing(288, 8),
+            Where(layout, topology, Case(end)),
+            mode="hybrid",
+            multiprocessors=0,
+        )
+        for end in ("low", "high")
+    )
+    assert low.seconds > high.seconds
+
+
+@pytest.mark.parametrize(("machine", "ranks"), [("gb200-nvl72", 64), ("vr-nvl72", 72), ("rubin-ultra-nvl576", 576)])
+def test_large_domains(machine: str, ranks: int) -> None:
+    where = Where(cs.Layout.first(ranks), cs.load(machine).topology)
+    found = exchange("dispatch", Load(4096, FP8), Routing(576, 8), where, mode="hybrid")
+    assert 1e-5 < found.seconds < 2e-3
+
+
+def test_both_at_once() -> None:
+    loads = Load(4096, FP8), Load(4096, BF16)
+    both = moe_times(loads, V3, on(4))
+    assert both == (seconds("dispatch", loads[0]), seconds("combine", loads[1]))
+    assert both.combine > both.dispatch
+
+
+def test_bytes_of_a_token() -> None:
+    assert FP8 == HIDDEN + HIDDEN // 128 * 4
+    assert token_bytes(4096, "nvfp4") == 4096 * 9 / 16
+    assert list(PRECISIONS.values()) == sorted(PRECISIONS.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "call"),
+    [
+        ("mode: 'norml'.*did you mean 'normal'", lambda: seconds(mode="norml")),
+        ("operation: 'dispach'.*did you mean 'dispatch'", lambda: seconds("dispach")),
+        ("precision: 'int3'", lambda: token_bytes(HIDDEN, "int3")),
+        ("hidden: 0", lambda: token_bytes(0, "bf16")),
+        ("tokens: 0", lambda: Load(0, BF16)),
+        ("token: bytes: nan", lambda: Load(1, float("nan"))),
+        ("multiprocessors: -1", lambda: seconds(multiprocessors=-1)),
+        ("kind", lambda: replace(kernels(), links={}).reach("nvlink4")),
+    ],
+)
+def test_mistakes(message: str, call: object) -> None:
+    with pytest.raises(InputError, match=message):
+        call()  # type: ignore[operator]
+
+
+def test_few_constants_each_with_its_source() -> None:
+    every, _ = constants(kernels())
+    assert every <= 30
+    listed = load_yaml(folder("topologies") / "sources.yaml")
+    figures = [
+        one for entry in (*kernels().kernels.values(), *kernels().links.values()) for one in vars(entry).values()
+    ]
+    cited = [source for one in figures if isinstance(one, Figure) for source in one.source]
+    assert cited
+    assert not set(cited) - set(listed)
