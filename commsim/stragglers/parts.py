@@ -8,28 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from commsim.libraries.calibration import NOMINAL
-from commsim.training.compute import kernels
-from commsim.training.links import links
-from commsim.training.once import once
-from commsim.training.passes import Machine, passes
 from commsim.training.pipeline import compiled
 from commsim.training.pipeline.costs import costs_of
 from commsim.training.pipeline.solve import ends
-from commsim.training.setting import UNFUSED
-from commsim.training.stages import stages
 from commsim.training.step import program_of
+from commsim.training.sync import ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from commsim.stragglers.effects import Effect
     from commsim.stragglers.laws.law import Floats
-    from commsim.training.chunks import Chunks
     from commsim.training.estimate import Estimate
-    from commsim.training.passes import Said
     from commsim.training.pipeline import Program
     from commsim.training.setting import Setting
+    from commsim.training.steps import Steps
 
 _COLUMNS = 512
 """Pipelines solved at once."""
@@ -76,9 +67,15 @@ class Parts:
     @property
     def seconds(self) -> float:
         """The step when nobody is late."""
+        last = self.ideal_ends[:, None, None]
+        over = self.over((self.compute + self.said)[:, :, :, None, None, None])
+        return float(self.finished(Ends(last, over, np.ones((1, 1, 1))))[0])
+
+    @cached_property
+    def ideal_ends(self) -> Floats:
+        """When each stage ends its last operation when nobody is late, [stage] in s."""
         durations = (self.compute + self.said)[:, :, :, None, None, None]
-        last = self.ends(durations, self.links(self.delays[:, None, None]))
-        return float(self.finished(Ends(last, self.over(durations), np.ones((1, 1, 1))))[0])
+        return self.ends(durations, self.links(self.delays[:, None, None]))[:, 0, 0]
 
     def links(self, delays: Floats) -> Floats:
         """Return delays of messages [kind, 1, stage, 1, trial, replica] from those of links [stage, trial, replica].
@@ -151,26 +148,22 @@ class Parts:
 
 def parts(estimate: Estimate) -> Parts:
     """Return the parts of an estimate's step at the nominal figures of the machine."""
-    setting, machine = estimate.setting, _machine(estimate)
-    chunks, program = setting.chunks, _program(setting)
-    spoken = [machine.said(setting, piece) for piece in chunks.pieces]
-    run = stages(chunks, [passes(machine, piece, said) for piece, said in zip(chunks.pieces, spoken)])
-    _, delays = links(setting, machine)
-    rest = once(setting, machine, spoken, run)
+    setting, steps = estimate.setting, estimate.steps
+    program, run, rest = _program(setting), steps.run, steps.rest
     shape = (program.shape.virtual, program.shape.stages)
-    exposed = run.exposed.sum(axis=0)
-    split = program.dims[0] > len(run.compute)
-    compute = np.stack([run.compute[0], run.compute[1] - run.weights, run.weights]) if split else run.compute
+    exposed, work, weights = run.exposed.sum(axis=0)[..., 0], run.compute[..., 0], run.weights[..., 0]
+    split = program.dims[0] > len(work)
+    compute = np.stack([work[0], work[1] - weights, weights]) if split else work
     said = np.vstack([exposed, np.zeros((1, exposed.shape[1]))]) if split else exposed
     return Parts(
         program=program,
         compute=compute[: program.dims[0]].reshape(-1, *shape),
         said=said[: program.dims[0]].reshape(-1, *shape),
-        delays=delays,
-        before=rest.before,
-        data=rest.data,
-        rest=rest.ends + rest.optimizer,
-        **(_buckets(chunks, spoken, rest.data) if setting.recipe.overlap_data else {}),
+        delays=steps.delays[:, 0],
+        before=float(rest.before[0]),
+        data=rest.data[:, 0],
+        rest=(rest.ends + rest.optimizer)[:, 0],
+        **(_buckets(steps) if setting.recipe.overlap_data else {}),
     )
 
 
@@ -186,11 +179,11 @@ def expert_share(estimate: Estimate) -> float:
     return after / before - 1
 
 
-def _buckets(chunks: Chunks, spoken: Sequence[Sequence[Said]], data: Floats) -> dict[str, Floats]:
+def _buckets(steps: Steps) -> dict[str, Floats]:
     """What is synchronised after the last backward pass of each stage, and one piece of it, [stage] in s."""
-    each = np.array([sum(one.seconds for one in said if one.traffic.when == "last backward") for said in spoken])
-    whole, pieces = (chunks.of_stages(chunks.counts @ of) for of in (each, (each > 0).astype(float)))
-    return {"whole": whole, "bucket": np.minimum(data, whole / np.maximum(pieces, 1))}
+    chunks, last = steps.chunks, steps.sync.once[ONCE.index("last backward")]
+    whole, pieces = (chunks.by_stage(of)[:, 0] for of in (last, (last > 0).astype(float)))
+    return {"whole": whole, "bucket": np.minimum(steps.rest.data[:, 0], whole / np.maximum(pieces, 1))}
 
 
 def _program(setting: Setting) -> Program:
@@ -199,10 +192,3 @@ def _program(setting: Setting) -> Program:
     return compiled(
         known.schedule, plan.pipeline, setting.microbatches, plan.virtual, communication=known.communication
     )
-
-
-def _machine(estimate: Estimate) -> Machine:
-    recipe, accelerator = estimate.setting.recipe, estimate.setting.system.accelerator
-    kernel = None if recipe.attention == UNFUSED else recipe.attention
-    tuned = kernels(accelerator, NOMINAL, kernel=kernel, cuda_graphs=recipe.cuda_graphs)
-    return Machine(tuned, estimate.library, NOMINAL)

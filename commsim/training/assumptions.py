@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commsim.training.setting import Setting
-    from commsim.training.step import Step
+    from commsim.training.steps import Step
 
 COMMUNICATES = {
     "asynchronous": "occupy no stage",
@@ -29,8 +29,8 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
     yield MFU_CONVENTION
     yield from (f"{model.name}: {sentence}" for sentence in model.assumptions)
     yield from (f"{setting.system.name}: {sentence}" for sentence in setting.system.assumptions)
-    if step.chunks.assumption:
-        yield step.chunks.assumption
+    if setting.chunks.assumption:
+        yield setting.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
     yield from _of_plan(setting)
     yield from _straddling(setting, step)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.collectives.remembered import remembered
 from commsim.errors import InputError
 from commsim.training.axes import Pipeline
 from commsim.training.operations import NOTHING
@@ -35,13 +37,32 @@ class Chunks:
     assumption: str = ""
 
     def of_stages(self, values: Floats) -> Floats:
-        """Return the sums over the chunks of each stage, [..., stage], of values [..., chunk]."""
-        total: Floats = values.reshape(*values.shape[:-1], -1, self.stages).sum(axis=-2)
+        """Return the sums over the chunks of each stage, [..., stage, plan], of values [..., chunk, plan]."""
+        total: Floats = values.reshape(*values.shape[:-2], -1, self.stages, values.shape[-1]).sum(axis=-3)
         return total
+
+    def by_stage(self, values: Floats) -> Floats:
+        """Return the sums over the pieces of each stage, [..., stage, plan], of values [..., piece, plan]."""
+        held: Floats = self._of_stage @ values
+        return held
+
+    @cached_property
+    def _of_stage(self) -> Floats:
+        """How many of each piece a stage has, [stage, piece]."""
+        total: Ints = self.counts.reshape(-1, self.stages, self.counts.shape[1]).sum(axis=0)
+        return total.astype(float)
 
 
 def chunks(setting: Setting) -> Chunks:
-    """Return the pieces and how many of each every chunk holds; InputError when a stage would be without a layer."""
+    """Return the pieces and how many of each every chunk holds; remembered with the machine.
+
+    InputError when a stage would be without a layer.
+    """
+    question = "chunks", *setting.cut, setting.plan.axis(Pipeline)
+    return remembered(setting.system.topology, question, lambda: _chunks(setting))
+
+
+def _chunks(setting: Setting) -> Chunks:
     axis = setting.plan.axis(Pipeline)
     sizes, assumption = spread(len(setting.model.layers), axis)
     held = [*_layers(setting, sizes), *_ends(setting, axis.chunks)]
@@ -65,13 +86,15 @@ def _layers(setting: Setting, sizes: Ints) -> Iterator[Held]:
 def _present(setting: Setting, counts: Ints, recomputed: Recomputed) -> Iterator[Held]:
     for kind, column in zip(setting.model.kinds, counts.T):
         if column.any():
-            yield layer(setting, kind, recomputed), column
+            question = "layer", *setting.cut, kind, recomputed
+            yield remembered(setting.system.topology, question, partial(layer, setting, kind, recomputed)), column
 
 
 def _ends(setting: Setting, chunks: int) -> Iterator[Held]:
     first, last = np.zeros(chunks, int), np.zeros(chunks, int)
     first[0] = last[-1] = 1
-    embedding, head, joint = ends(setting)
+    question = "ends", *setting.cut
+    embedding, head, joint = remembered(setting.system.topology, question, lambda: ends(setting))
     yield from ((embedding, first), (head, last))
     if joint:
         yield joint, last

@@ -14,20 +14,20 @@ from commsim.hardware.system import System
 from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.nccl import Nccl
 from commsim.training.assumptions import assumed
-from commsim.training.compute import kernels
-from commsim.training.memory import Memory, memory
 from commsim.training.model import Model
-from commsim.training.passes import Explanation, Machine
+from commsim.training.passes import Explanation
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
-from commsim.training.setting import UNFUSED, Setting
+from commsim.training.setting import Setting
 from commsim.training.sources import Sources, sources
-from commsim.training.step import Step, step
+from commsim.training.step import machine_of, said, steps
 from commsim.training.work import model_flops
 from commsim.units import counted, show
 
 if TYPE_CHECKING:
     from commsim.libraries.library import Library
+    from commsim.training.memory import Memory
+    from commsim.training.steps import Step, Steps
 
 WHAT_IFS = {
     "compute": "matrix units twice as fast",
@@ -51,20 +51,24 @@ class Estimate:
 
     def at(self, case: Case) -> Step:
         """Return the step in another case: at the end of the machine's ranges, or with something made faster."""
-        recipe, accelerator = self.setting.recipe, self.setting.system.accelerator
-        kernel = None if recipe.attention == UNFUSED else recipe.attention
-        tuned = kernels(accelerator, case, kernel=kernel, cuda_graphs=recipe.cuda_graphs)
-        return step(self.setting, Machine(tuned, self.library, case))
+        machine = machine_of(self.setting, self.library, case)
+        found = self.steps if case == NOMINAL else steps(self.setting, machine)
+        return found.step(said=said(self.setting, machine))
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The step as the one plan of an array of them, at the nominal figures of the machine."""
+        return steps(self.setting, machine_of(self.setting, self.library))
 
     @property
     def step_time(self) -> float:
         """Time of one optimizer step, s."""
-        return self.step.seconds
+        return float(self.steps.seconds[0])
 
     @cached_property
     def memory(self) -> Memory:
         """Memory of the fullest rank."""
-        return memory(self.setting, self.step.chunks, self.step.program)
+        return self.steps.held.memory(0, float(self.setting.system.accelerator.memory))
 
     @property
     def tokens_per_second_per_gpu(self) -> float:

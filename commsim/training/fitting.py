@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
 from commsim.training.compute import kernel_figures
+from commsim.training.operations import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +113,8 @@ def _of_absent_axes(setting: Setting) -> Iterator[InputError]:
 
 def _modules(setting: Setting) -> Iterator[InputError]:
     """Modules that no layer has, so that there is nothing to compute again."""
+    if setting.recipe.recomputed <= FULL:
+        return  # every layer can be computed again as a whole
     works = [piece.work for piece in setting.chunks.pieces]
     repeated = [one.recompute for work in works for one in work.operations]
     freed = [one.recompute for work in works for one in work.stored]

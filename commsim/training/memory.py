@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.training.axes import Data, Pipeline
-from commsim.training.pipeline.schedules import FORWARD
+from commsim.training.sync import SHARDED_FROM
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from commsim.training.axes import Traffic
     from commsim.training.chunks import Chunks
-    from commsim.training.pipeline import Program
-    from commsim.training.setting import Setting
+    from commsim.training.operations import Array
+    from commsim.training.pipeline.course import Course
+    from commsim.training.profile import Profile
+    from commsim.training.recipe import Recipe
+    from commsim.training.sync import Sync
 
 Floats = NDArray[np.float64]
+Owned = dict[str, Floats]
 OPTIMIZER_BYTES = 12.0
 """Adam in mixed precision: fp32 master weight and two fp32 moments (Rajbhandari et al. 2020, section 3.1)."""
 CONTEXT_BYTES = 1.2e9
@@ -27,8 +32,6 @@ GROUP_BYTES = 0.23e9
 for LL; the number of channels is estimated, range 8 to 32."""
 FRAGMENTATION = 0.04
 """Share of the activations that the caching allocator cannot use; estimated, range 0 to 0.1."""
-SHARDED_FROM = {"weights": 3, "gradients": 2, "optimizer": 1}
-"""The stage of ZeRO from which on each is sharded (Rajbhandari et al. 2020, figure 1)."""
 
 
 @dataclass(frozen=True)
@@ -57,62 +60,70 @@ class Memory:
         return self.total <= self.capacity
 
 
-def memory(setting: Setting, chunks: Chunks, program: Program) -> Memory:
-    """Return the memory of the fullest rank, when the chunks run by that program."""
-    recipe = setting.recipe
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What the ranks of each stage hold: `parts` by name [stage, plan], and `other` [plan], the same on all; B."""
+
+    parts: dict[str, Floats]
+    other: Floats
+
+    @property
+    def fullest(self) -> NDArray[np.intp]:
+        """The stage that holds most, [plan]."""
+        found: NDArray[np.intp] = np.argmax(self._parts, axis=0)
+        return found
+
+    @property
+    def total(self) -> Floats:
+        """All that the fullest rank holds, [plan]."""
+        found: Floats = self._parts.max(axis=0) + self.other
+        return found
+
+    @property
+    def _parts(self) -> Floats:
+        """All parts together, [stage, plan]."""
+        return sum(self.parts.values(), np.zeros(1))
+
+    def memory(self, plan: int, capacity: float) -> Memory:
+        """Return the memory of one of the plans on an accelerator that has so much."""
+        stage = int(self.fullest[plan])
+        parts = {name: float(part[stage, plan]) for name, part in self.parts.items()}
+        return Memory(**parts, other=float(self.other[plan]), capacity=capacity, stage=stage)
+
+
+def held(course: Course, chunks: Chunks, profile: Profile, sync: Sync, recipe: Recipe) -> Held:
+    """Return what the ranks hold when the chunks run by that course."""
     sizes = {"weights": recipe.weight_bytes, "gradients": recipe.gradient_bytes, "optimizer": OPTIMIZER_BYTES}
-    parts = {name: held * sizes[name] for name, held in owned(setting).items()}
-    parts["activations"] = activations(chunks, program) * (1 + FRAGMENTATION)
-    stage = int(np.argmax(sum(parts.values())))
-    return Memory(
-        **{name: float(part[stage]) for name, part in parts.items()},
-        other=_buffers(setting) + CONTEXT_BYTES,
-        capacity=float(setting.system.accelerator.memory),
-        stage=stage,
-    )
+    parts = {name: of * sizes[name] for name, of in owned(chunks, sync).items()}
+    parts["activations"] = activations(course, chunks, profile) * (1 + FRAGMENTATION)
+    return Held(parts, profile.buffers + sync.buffers + CONTEXT_BYTES)
 
 
-def owned(setting: Setting) -> dict[str, Floats]:
-    """Return of how many weights a rank of each stage [stage] holds the value, the gradient, the optimizer's state."""
-    chunks, plan = setting.chunks, setting.plan
-    works = [piece.work for piece in chunks.pieces]
-    each = np.array([[float(work.weights), float(work.expert_weights)] for work in works])
-    held = chunks.of_stages((chunks.counts @ each).T)
-    shards = np.array([[plan.layout(f"{group} shard").size] for group in ("data", "expert data")])
-    return {
-        name: (held / shards if plan.axis(Data).shards(stage) else held).sum(axis=0)
-        for name, stage in SHARDED_FROM.items()
-    }
+def owned(chunks: Chunks, sync: Sync) -> Owned:
+    """Return of how many weights a rank holds the value, the gradient, the optimizer's state, [stage, plan] each."""
+    here = chunks.by_stage(sync.weights)
+    return {name: (here * share[:, None]).sum(axis=0) for name, share in zip(SHARDED_FROM, sync.shares)}
 
 
-def activations(chunks: Chunks, program: Program) -> Floats:
-    """Return the most bytes of activations that a rank of each stage [stage] holds at a time.
+def activations(course: Course, chunks: Chunks, profile: Profile) -> Floats:
+    """Return the most bytes of activations that a rank of each stage holds at a time, [stage, plan].
 
     Those of a chunk and micro-batch live from their forward to their last operation; while a piece is computed again,
     all its activations are there.
     """
-    made, freed, chunk = _lives(program)
-    kept = chunks.counts @ np.array([piece.kept for piece in chunks.pieces])
-    most = (kept[chunk] * (made - freed)).cumsum(axis=1).max(axis=1)
-    working = (chunks.counts > 0) * np.array([piece.working for piece in chunks.pieces])
-    found: Floats = most + working.max(axis=1).reshape(-1, chunks.stages).max(axis=0)
+    kept = chunks.counts @ profile.kept
+    by_turn = kept.reshape(-1, chunks.stages, kept.shape[-1]).swapaxes(0, 1)
+    most = np.array([(peaks @ here).max(axis=0) for peaks, here in zip(course.peaks, by_turn)])
+    present: NDArray[np.bool_] = np.any(chunks.counts.reshape(-1, chunks.stages, len(chunks.counts[0])), axis=0)
+    found: Floats = most + (present[:, :, None] * profile.working).max(axis=1)
     return found
 
 
-@lru_cache(maxsize=128)
-def _lives(program: Program) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Whether each operation [stage, turn] makes activations, whether it frees them, and on which chunk."""
-    kind, chunk, _ = np.unravel_index(program.order, program.dims)
-    return (kind == FORWARD).astype(np.intp), (kind == program.dims[0] - 1).astype(np.intp), chunk
-
-
-def _buffers(setting: Setting) -> float:
-    """What communication needs besides: NCCL's buffers for each group, the largest tensor under way of each sort."""
-    traffic = [one for piece in setting.chunks.pieces for one in setting.traffic(piece)]
-    if setting.plan.pipeline > 1:
-        traffic.append(setting.plan.axis(Pipeline).message(setting))
-    largest: dict[tuple[str, str], float] = {}
-    for one in traffic:
+def buffers(traffic: Iterable[Traffic]) -> Array:
+    """Return what communication needs, B: NCCL's buffers for each group, the largest tensor under way of each sort."""
+    said = list(traffic)
+    largest: dict[tuple[str, str], Array] = {}
+    for one in said:
         key = one.group, one.op.name
-        largest[key] = max(largest.get(key, 0.0), one.size * one.held)
-    return sum(largest.values()) + GROUP_BYTES * len({one.group for one in traffic})
+        largest[key] = np.maximum(largest.get(key, 0.0), one.size * one.held)
+    return sum(largest.values(), GROUP_BYTES * len({one.group for one in said}))

@@ -68,9 +68,10 @@ class Said:
     kind: str
 
     @property
-    def seconds(self) -> float:
-        """Time of all its occurrences in one pass of the piece."""
-        return float(self.timing.seconds[0]) * self.traffic.count
+    def seconds(self) -> Array:
+        """Time of all its occurrences in one pass of the piece: a number, or an array where its size is one."""
+        each = self.timing.seconds if np.ndim(self.traffic.size) else float(self.timing.seconds[0])
+        return each * self.traffic.count
 
     def __str__(self) -> str:
         """What is said and how, on one line."""
@@ -95,7 +96,7 @@ class Explanation(tuple[Said, ...]):
 class Machine:
     """What times compute and communication: kernels, a library, and the case (range end, what-if) that is asked.
 
-    It serves one setting, whose collectives it remembers.
+    It serves the settings of one system, whose collectives it remembers.
     """
 
     kernels: Kernels
@@ -103,16 +104,16 @@ class Machine:
     case: Case
 
     @cached_property
-    def _known(self) -> dict[tuple[str, Layout, Array], Timing]:
+    def _known(self) -> dict[tuple[str, Layout, bytes], Timing]:
         """Pieces and passes say much alike: each collective is timed once."""
         return {}
 
     def timed(self, setting: Setting, traffic: Traffic, kind: str) -> Said:
         """Return the traffic with its time on the machine of the setting."""
         layout = setting.plan.layout(traffic.group)
-        asked = traffic.op.name, layout, traffic.size
+        sizes, topology = np.atleast_1d(np.asarray(traffic.size, dtype=float)), setting.system.topology
+        asked = traffic.op.name, layout, sizes.tobytes()
         if asked not in self._known:
-            sizes, topology = np.array([traffic.size]), setting.system.topology
             self._known[asked] = self.library.time(traffic.op, sizes, layout, topology, case=self.case)
         return Said(traffic, self._known[asked], kind)
 

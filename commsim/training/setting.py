@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from commsim.training.axes import AXES, Traffic
+from commsim.training.axes import AXES, Context, Expert, Pipeline, Tensor, Traffic
 from commsim.training.chunks import Chunks, chunks
 from commsim.training.fitting import misfits
 from commsim.training.operations import Shard
 from commsim.training.pieces import ACTIVATION_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from commsim.hardware.system import System
     from commsim.training.model import Model
     from commsim.training.operations import Array
@@ -62,6 +64,13 @@ class Setting:
     def kernel(self) -> str | None:
         """The generation of the attention kernel; None for the newest one, and where attention is not fused."""
         return None if self.recipe.attention == UNFUSED else self.recipe.attention
+
+    @cached_property
+    def cut(self) -> tuple[Hashable, ...]:
+        """What the pieces of the model depend on: settings that are alike in it have the same."""
+        plan, all_alike = self.plan, self.recipe.recompute_layers is None
+        axes = plan.axis(Tensor), plan.axis(Context), plan.axis(Expert), None if all_alike else plan.axis(Pipeline)
+        return self.model, replace(self.recipe, global_batch=1), *axes, plan.pipeline > 1
 
     @cached_property
     def shard(self) -> Shard:

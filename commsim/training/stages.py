@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.training.axes import AXES
 from commsim.training.overlap import exposed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from commsim.training.chunks import Chunks
-    from commsim.training.passes import Pass
+from commsim.training.profile import SUMMED, Profile
+from commsim.training.sync import Sync
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_DATA = list(AXES).index("data")
 
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """The forward and backward pass of every chunk for one micro-batch, s.
+    """The forward and backward pass of every chunk for one micro-batch, s, one entry a plan last.
 
-    compute[pass, chunk]; exposed[axis, pass, chunk], in the order of AXES; weights[chunk], the part of the backward
-    compute that gives the gradients of weights.
+    compute[pass, chunk, plan]; exposed[axis, pass, chunk, plan], in the order of AXES; weights[chunk, plan], the part
+    of the backward compute that gives the gradients of weights.
     """
 
     compute: Floats
@@ -36,37 +32,32 @@ class Stages:
 
     @cached_property
     def seconds(self) -> Floats:
-        """Everything, [pass, chunk]."""
+        """Everything, [pass, chunk, plan]."""
         total: Floats = self.compute + self.exposed.sum(axis=0)
         return total
 
 
-def stages(chunks: Chunks, passes: Sequence[tuple[Pass, Pass]]) -> Stages:
-    """Return the passes of the chunks from the forward and backward pass of each of their pieces."""
-    counts = chunks.counts.T.astype(float)
-    compute = np.array([[one.compute for one in both] for both in passes]).T @ counts
-    free = np.array([[one.free for one in both] for both in passes]).T @ counts
-    weights = np.array([backward.weights for _, backward in passes]) @ counts
-    alone = _by_axis([[one.exposed for one in both] for both in passes]) @ counts
-    later = _by_axis([[one.later for one in both] for both in passes])
-    return Stages(compute, alone + _stuck_out(later @ counts, (later > 0) @ counts, free), weights)
+def stages(counts: Ints, profile: Profile, sync: Sync) -> Stages:
+    """Return the passes of the chunks, of which each has so many of each piece: counts[chunk, piece]."""
+    held = counts.astype(float)
+    whole = Profile(held @ profile.values[:SUMMED], profile.buffers)
+    said = Sync(held @ sync.values, sync.shares, sync.buffers)
+    adds, later = whole.exposed.copy(), whole.later.copy()
+    adds[_DATA] += said.exposed
+    later[_DATA] += said.later
+    return Stages(whole.compute, adds + _stuck_out(later, said.speaks_later, whole.free), whole.weights)
 
 
-def _by_axis(values: Sequence[Sequence[Mapping[str, float]]]) -> Floats:
-    """The values [piece][pass] of each axis as [axis, pass, piece]."""
-    return np.array([[[one.get(axis, 0.0) for one in both] for both in values] for axis in AXES]).swapaxes(1, 2)
+def _stuck_out(later: Floats, pieces: Floats, free: Floats) -> Floats:
+    """What is exposed [axis, pass, chunk, plan] of what is said behind whole passes.
 
-
-def _stuck_out(later: Floats, pieces: Ints, free: Floats) -> Floats:
-    """What is exposed [axis, pass, chunk] of what is said behind whole passes, by so many pieces of each chunk.
-
-    Axes hide one after another in the order of AXES. Of weights and gradients those of one piece stick out at least:
-    the first weights come before any compute, the last gradients after it.
+    Axes hide one after another in the order of AXES. Of weights and gradients those of one of the `pieces`[pass, chunk,
+    plan] that speak stick out at least: the first weights come before any compute, the last gradients after it.
     """
     found = np.zeros_like(later)
-    for number, (axis, seconds) in enumerate(zip(AXES, later)):
-        found[number] = exposed(seconds, free)
-        if axis == "data":
-            found[number] = np.maximum(found[number], seconds / np.maximum(pieces[number], 1))
-        free = np.maximum(free - seconds, 0.0)
+    for number, seconds in enumerate(later):
+        if seconds.any():
+            found[number] = exposed(seconds, free)
+            free = np.maximum(free - seconds, 0.0)
+    found[_DATA] = np.maximum(found[_DATA], later[_DATA] / np.maximum(pieces, 1))
     return found

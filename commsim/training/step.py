@@ -1,105 +1,149 @@
-"""How long is one optimizer step, and where does the time go?"""
+"""Of what is the step of one setting made: what many plans share, each worked out once, and the course of its pipeline?
+
+The terms of a step depend on few of a plan's choices each: the profile on how a micro-batch is cut, the sync on who
+holds the same weights, the delays on where the stages lie. They are remembered with the machine; `search` works them
+out for many plans at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from commsim.training.axes import AXES
+from commsim.collectives.remembered import remembered
+from commsim.libraries.calibration import NOMINAL, Case
+from commsim.training.axes import Data, Pipeline
+from commsim.training.compute import kernels
 from commsim.training.links import links
-from commsim.training.once import once
-from commsim.training.passes import passes
-from commsim.training.pipeline import compiled, per_chunk, per_link, solve
-from commsim.training.stages import stages
+from commsim.training.memory import buffers
+from commsim.training.passes import Machine, passes
+from commsim.training.pipeline.course import Course
+from commsim.training.profile import Profile, profile
+from commsim.training.steps import Step, Steps
+from commsim.training.sync import Sync, sync
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable
 
-    from commsim.training.chunks import Chunks
-    from commsim.training.passes import Machine, Said
+    from commsim.libraries.library import Library
+    from commsim.training.axes import Traffic
+    from commsim.training.passes import Said
     from commsim.training.pipeline import Program
     from commsim.training.setting import Setting
-    from commsim.training.stages import Stages
 
-Floats = NDArray[np.float64]
+Spoken = tuple[tuple["Said", ...], ...]
+"""What each piece says."""
+Term = TypeVar("Term")
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One optimizer step, s, and its parts: those of the stage that has most to do. Together they are the step.
+def machine_of(setting: Setting, library: Library, case: Case = NOMINAL) -> Machine:
+    """Return what times a setting in a case; remembered, so that settings on one system share what it has timed."""
+    recipe, system = setting.recipe, setting.system
+    question = "machine", library, case, setting.kernel, recipe.cuda_graphs
 
-    `bubble` is the time in which that stage waits for others, `exposed` what each axis adds. `said` is everything that
-    was said, `chunks` and `program` which layers ran where and in which order (a lone stage repeats the program of one
-    micro-batch).
-    """
+    def made() -> Machine:
+        tuned = kernels(system.accelerator, case, kernel=setting.kernel, cuda_graphs=recipe.cuda_graphs)
+        return Machine(tuned, library, case)
 
-    seconds: float
-    compute: float
-    bubble: float
-    exposed: Mapping[str, float]
-    optimizer: float
-    said: tuple[Said, ...]
-    chunks: Chunks
-    program: Program
+    return remembered(system.topology, question, made) if _hashable(library) else made()
 
 
 def step(setting: Setting, machine: Machine) -> Step:
     """Return the step on a machine: the pipeline solved with its real stage times, and what comes once a step."""
-    chunks, program = setting.chunks, program_of(setting)
-    said = [machine.said(setting, piece) for piece in chunks.pieces]
-    run = stages(chunks, [passes(machine, piece, spoken) for piece, spoken in zip(chunks.pieces, said)])
-    message, delays = links(setting, machine)
-    rest = once(setting, machine, said, run)
-    times = setting.microbatches // program.shape.microbatches
-    early, late = (_ends(setting, run, delays) * times + rest.after).max(axis=1)
-    busy = chunks.of_stages(run.seconds.sum(axis=0)) * setting.microbatches + rest.after
-    most = int(np.argmax(busy))
-    exposed = dict(zip(AXES, (chunks.of_stages(run.exposed.sum(axis=1))[:, most] * setting.microbatches).tolist()))
-    exposed["data"] += rest.before + float(rest.data[most])
-    exposed["pipeline"] += float(late - early + rest.ends[most])
-    return Step(
-        seconds=float(rest.before + late),
-        compute=float(chunks.of_stages(run.compute.sum(axis=0))[most]) * setting.microbatches,
-        bubble=max(0.0, float(early - busy[most])) if chunks.stages > 1 else 0.0,  # alone it waits for nobody
-        exposed={axis: seconds for axis, seconds in exposed.items() if seconds},
-        optimizer=float(rest.optimizer[most]),
-        said=(*(one for spoken in said for one in spoken), *message),
-        chunks=chunks,
-        program=program,
+    return steps(setting, machine).step(said=said(setting, machine))
+
+
+def steps(setting: Setting, machine: Machine) -> Steps:
+    """Return the same as the one plan of an array of them."""
+    _, delays = links(setting, machine)
+    return Steps(
+        course_of(setting),
+        setting.chunks,
+        setting.recipe,
+        profile_of(setting, machine),
+        sync_of(setting, machine),
+        delays,
+        machine.kernels.memory,
     )
 
 
-def program_of(setting: Setting, communication: str = "") -> Program:
-    """Return the pipeline's program: its schedule, and how its stages communicate.
+def said(setting: Setting, machine: Machine) -> tuple[Said, ...]:
+    """Return everything that is said in a step, with its time."""
+    message, _ = links(setting, machine)
+    return (*(one for piece in setting.chunks.pieces for one in machine.said(setting, piece)), *message)
+
+
+def course_of(setting: Setting, communication: str = "") -> Course:
+    """Return what the pipeline runs: its schedule, and how its stages communicate.
 
     Without overlap a message occupies both stages in 1F1B, and its sender in other schedules. 1F1B does not overlap
     unless the recipe says so, the others do (Megatron-LM's choices). A lone stage takes one micro-batch after the
-    other, so its program has one.
+    other, so its course has one.
     """
     plan, one_by_one = setting.plan, setting.schedule == "1f1b"
     asked = setting.recipe.overlap_pipeline
     waiting = "rendezvous" if one_by_one else "blocking"
     how = communication or (waiting if (one_by_one if asked is None else not asked) else "asynchronous")
-    microbatches = 1 if one_by_one and plan.pipeline == 1 else setting.microbatches
-    return compiled(setting.schedule, plan.pipeline, microbatches, plan.virtual, communication=how)
+    times = setting.microbatches if one_by_one and plan.pipeline == 1 else 1
+    return Course(setting.schedule, plan.pipeline, setting.microbatches // times, plan.virtual, how, times)
 
 
-def _ends(setting: Setting, run: Stages, delays: Floats) -> Floats:
-    """When each stage ends its last operation [2, stage], s: if messages took no time, and as they are."""
-    program, free = program_of(setting), program_of(setting, communication="asynchronous")
-    if program is free:
-        return _solved(program, run, np.stack([np.zeros_like(delays), delays], axis=-1)).T
-    return np.stack([_solved(free, run, np.zeros_like(delays)), _solved(program, run, delays)])
+def program_of(setting: Setting, communication: str = "") -> Program:
+    """Return the pipeline's program (see `course_of`)."""
+    return course_of(setting, communication).program
 
 
-def _solved(program: Program, run: Stages, delays: Floats) -> Floats:
-    """When each stage ends its last operation [stage, ...batch], s, with delays of links [stage, ...batch]."""
-    forward, backward = run.seconds
-    split = program.dims[0] > len(run.seconds)
-    kinds = (forward, backward - run.weights, run.weights) if split else (forward, backward)
-    ends = solve(program, per_chunk(*kinds), per_link(program, delays)).max(axis=(0, 2))
-    found: Floats = ends.reshape(-1, program.shape.stages, *ends.shape[1:]).max(axis=0)
-    return found
+def profile_of(setting: Setting, machine: Machine) -> Profile:
+    """Return what the rank does with a micro-batch; remembered."""
+    return _remembered(setting, machine, ("profile", *setting.cut, *_layouts(setting, _CUT)), _profile)
+
+
+def sync_of(setting: Setting, machine: Machine) -> Sync:
+    """Return what those say that hold the same weights; remembered."""
+    plan, axis = setting.plan, setting.plan.axis(Data)
+    shared = setting.cut, axis.zero, axis.shard, plan.pipeline if setting.recipe.recompute_layers else 0
+    return _remembered(setting, machine, ("sync", *shared, *_layouts(setting, _SYNC)), _sync)
+
+
+_CUT = ("tensor", "context", "expert", "expert tensor")
+_SYNC = "ends", *(f"{kind}data{of}" for kind in ("", "expert ") for of in ("", " shard", " replicas"))
+
+
+def _layouts(setting: Setting, groups: tuple[str, ...]) -> tuple[Hashable, ...]:
+    return tuple(setting.plan.layout(group) for group in groups)
+
+
+def _remembered(
+    setting: Setting, machine: Machine, question: tuple[Hashable, ...], answer: Callable[[Setting, Machine], Term]
+) -> Term:
+    return remembered(setting.system.topology, (machine, *question), partial(answer, setting, machine))
+
+
+def _profile(setting: Setting, machine: Machine) -> Profile:
+    pieces = setting.chunks.pieces
+    spoken = [[one for one in machine.said(setting, piece) if not _of_weights(one.traffic)] for piece in pieces]
+    both = [passes(machine, piece, heard) for piece, heard in zip(pieces, spoken)]
+    heard = [one.traffic for some in spoken for one in some]
+    if setting.plan.pipeline > 1:
+        heard.append(setting.plan.axis(Pipeline).message(setting))
+    return profile(pieces, both, buffers(heard))
+
+
+def _sync(setting: Setting, machine: Machine) -> Sync:
+    pieces = setting.chunks.pieces
+    spoken = [[one for one in machine.said(setting, piece) if _of_weights(one.traffic)] for piece in pieces]
+    heard = buffers(one.traffic for some in spoken for one in some)
+    return sync(machine, setting.plan, pieces, spoken, heard)
+
+
+def _of_weights(traffic: Traffic) -> bool:
+    """Whether it is about weights that several ranks hold."""
+    return traffic.axis == "data" or traffic.when == "step"
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -15,13 +15,14 @@ from commsim.libraries.ideal import Ideal
 from commsim.training.axes import Data
 from commsim.training.estimate import Estimate
 from commsim.training.plan import Plan
-from commsim.training.step import Step, step
+from commsim.training.step import step
 from commsim.training.work import model_flops
 from tests.training.clock import clockwork
 from tests.training.drawn import Case, cases, fits
 
 if TYPE_CHECKING:
     from commsim.training.setting import Setting
+    from commsim.training.steps import Step
 
 FEW = settings(max_examples=25)
 NOISE = 1 + 1e-9

@@ -29,13 +29,15 @@ def lines(asked: Setting, name: str, axis: str) -> list[Line]:
 
 
 def _line(one: Traffic) -> Line:
-    return one.group, one.op.name, one.size, one.when, one.behind, one.count
+    return one.group, one.op.name, float(one.size), one.when, one.behind, one.count
 
 
 def total(asked: Setting, name: str, **fields: object) -> float:
     """Bytes that a piece says, of the traffic with these fields."""
     said = asked.traffic(piece(asked, name))
-    return sum(one.size * one.count for one in said if all(getattr(one, key) == value for key, value in fields.items()))
+    return sum(
+        float(one.size) * one.count for one in said if all(getattr(one, key) == value for key, value in fields.items())
+    )
 
 
 def test_tensor_with_sequence_parallelism() -> None:

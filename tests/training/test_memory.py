@@ -11,17 +11,40 @@ from hypothesis import strategies as st
 
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
 from commsim.training.configs.well_known import model
-from commsim.training.memory import CONTEXT_BYTES, FRAGMENTATION, GROUP_BYTES, activations, owned
+from commsim.training.memory import CONTEXT_BYTES, FRAGMENTATION, GROUP_BYTES
+from commsim.training.memory import activations as activations_of
+from commsim.training.memory import owned as owned_of
 from commsim.training.parameters import parameters
 from commsim.training.pipeline import compiled, in_flight
-from commsim.training.step import program_of
+from commsim.training.step import program_of, steps
+from tests.training.clock import clockwork
 from tests.training.settings import estimated, piece, setting
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from commsim.training.memory import Memory
     from commsim.training.setting import Setting
+    from commsim.training.steps import Steps
 
 LLAMA = "llama3.1-8b"
+
+
+def stepped(asked: Setting) -> Steps:
+    """The setting as the one plan of an array, on a machine of round figures."""
+    return steps(asked, clockwork())
+
+
+def activations(asked: Setting) -> NDArray[np.float64]:
+    """Bytes of activations that a rank of each stage holds."""
+    found = stepped(asked)
+    return activations_of(found.course, found.chunks, found.profile)[:, 0]
+
+
+def owned(asked: Setting) -> dict[str, NDArray[np.float64]]:
+    """Of how many weights a rank of each stage holds what."""
+    found = stepped(asked)
+    return {name: of[:, 0] for name, of in owned_of(found.chunks, found.sync).items()}
 
 
 def memory(name: str, *axes: Axis, **recipe: Any) -> Memory:  # noqa: ANN401 - the fields of Recipe
@@ -86,31 +109,31 @@ def test_experts_are_sharded_over_fewer_ranks() -> None:
 
 def kept(asked: Setting) -> float:
     """Bytes of activations of one layer and micro-batch."""
-    return piece(asked, "full-dense").kept
+    return float(piece(asked, "full-dense").kept)
 
 
 def test_1f1b_holds_a_micro_batch_for_each_later_stage() -> None:
     """Stage s holds p - s micro-batches (Narayanan et al. 2021, section 2.2), GPipe all of them."""
     asked = setting(LLAMA, Pipeline(4), global_batch=16)
-    held = activations(asked.chunks, program_of(asked))
-    logits = piece(asked, "head").kept
+    held = activations(asked)
+    logits = float(piece(asked, "head").kept)
     assert held == pytest.approx([8 * kept(asked) * n for n in (4, 3, 2)] + [8 * kept(asked) + logits])
     everything = setting(LLAMA, Pipeline(4), global_batch=16, schedule="gpipe")
-    held = activations(everything.chunks, program_of(everything))
+    held = activations(everything)
     assert held == pytest.approx([8 * kept(asked) * 16] * 3 + [(8 * kept(asked) + logits) * 16])
 
 
 def test_interleaving_holds_more() -> None:
     """The first stage holds L (1 + (p - 1) / (p v)) layers instead of L (Korthikanti et al. 2022, section 4.2.3)."""
     asked = setting(LLAMA, Pipeline(4, virtual=4), global_batch=16)
-    held = activations(asked.chunks, program_of(asked))
+    held = activations(asked)
     assert held[0] == pytest.approx(32 * kept(asked) * (1 + 3 / 16))
 
 
 def test_interleaving_with_few_micro_batches_holds_only_those() -> None:
     """With as many micro-batches as stages every one of the v chunks holds m at most, not 2 (p - 1) + (v - 1) p + 1."""
     asked = setting(LLAMA, Pipeline(4, virtual=4), global_batch=4)
-    held = activations(asked.chunks, program_of(asked))
+    held = activations(asked)
     assert held[0] == pytest.approx(8 * kept(asked) * 4)
     assert in_flight(compiled("interleaved", 4, 4, 4))[0] == 16 < 2 * 3 + 3 * 4 + 1
 
@@ -122,7 +145,7 @@ def test_held_is_what_the_schedule_has_in_flight(stages: int, batch: int, virtua
     asked = setting(LLAMA, Pipeline(stages, virtual), global_batch=batch)
     program = program_of(asked)
     layers = 32 // (stages * virtual)
-    held = activations(asked.chunks, program)[:-1]
+    held = activations(asked)[:-1]
     assert held == pytest.approx((in_flight(program) * layers * kept(asked))[:-1])
 
 
@@ -131,7 +154,7 @@ def test_full_recomputation_holds_inputs_and_one_layer() -> None:
     asked = setting(LLAMA, Data(8), recompute="full")
     inputs = 32 * 4096 * 4096 * 2
     layer = kept(setting(LLAMA, Data(8)))
-    held = activations(asked.chunks, program_of(asked))
+    held = activations(asked)
     assert held[0] == pytest.approx(inputs + layer - 4096 * 4096 * 2 + piece(asked, "head").kept)
 
 

@@ -11,17 +11,18 @@ from commsim.errors import InputError
 from commsim.libraries.ideal import Ideal
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
 from commsim.training.links import links
-from commsim.training.once import once
 from commsim.training.overlap import CONTENTION
 from commsim.training.parameters import parameters
-from commsim.training.passes import Machine, passes
-from commsim.training.stages import Stages, stages
-from commsim.training.step import Step, program_of, step
+from commsim.training.passes import Machine
+from commsim.training.step import program_of, step, steps
 from tests.training.clock import clockwork
 from tests.training.settings import estimated, piece, setting
 
 if TYPE_CHECKING:
+    from commsim.training.once import Once
     from commsim.training.setting import Setting
+    from commsim.training.stages import Stages
+    from commsim.training.steps import Step
 
 LLAMA = "llama3.1-8b"
 FORWARD, BACKWARD = 11, 15
@@ -37,8 +38,12 @@ def timed(name: str, *axes: Axis, each: float = 1.0, **recipe: Any) -> Step:  # 
 
 def run_of(asked: Setting, each: float = 1.0) -> Stages:
     """The passes of all chunks on that machine."""
-    clock = clockwork(each)
-    return stages(asked.chunks, [passes(clock, one, clock.said(asked, one)) for one in asked.chunks.pieces])
+    return steps(asked, clockwork(each)).run
+
+
+def rest_of(asked: Setting, each: float = 1.0) -> Once:
+    """What comes once a step on that machine."""
+    return steps(asked, clockwork(each)).rest
 
 
 def parts(found: Step) -> float:
@@ -129,7 +134,7 @@ def test_communication(axes: tuple[Axis, ...], options: dict[str, Any], communic
 def test_schedules(schedule: str) -> None:
     found = timed(LLAMA, Pipeline(4), schedule=schedule)
     assert parts(found) == pytest.approx(found.seconds, rel=1e-12)
-    assert found.program.schedule == schedule
+    assert program_of(setting(LLAMA, Pipeline(4), schedule=schedule)).schedule == schedule
 
 
 def test_zero_bubble_fills_the_drain_with_gradients_of_weights() -> None:
@@ -156,47 +161,43 @@ def test_virtual_stages_divide_the_bubble() -> None:
 
 def test_stages_count_the_pieces_of_their_chunks() -> None:
     run = run_of(setting(LLAMA, Pipeline(2, virtual=2)))
-    assert run.compute.tolist() == [
+    assert run.compute[..., 0].tolist() == [
         [8 * FORWARD + 1, 8 * FORWARD, 8 * FORWARD, 8 * FORWARD + 3],
         [8 * BACKWARD + 1, 8 * BACKWARD, 8 * BACKWARD, 8 * BACKWARD + 4],
     ]
-    assert run.weights.tolist() == [32, 32, 32, 33]
+    assert run.weights[..., 0].tolist() == [32, 32, 32, 33]
     assert (run.seconds == run.compute).all()
 
 
 def test_stage_3_of_zero_gathers_ahead_but_for_the_first_piece() -> None:
     """34 pieces gather a second each behind hundreds: the first cannot hide, nor its contention outweigh it."""
     run = run_of(setting(LLAMA, Data(8, zero=3)))
-    data = run.exposed[-1, :, 0]
+    data = run.exposed[-1, :, 0, 0]
     assert data[0] == pytest.approx(34 * CONTENTION), "more than the second of the first piece"
     few = run_of(setting("llama3.1-8b", Pipeline(16), Data(2, zero=3)))
-    assert few.exposed[-1, 0, 1] == 1.0, "the first of two gathers cannot hide"
+    assert few.exposed[-1, 0, 1, 0] == 1.0, "the first of two gathers cannot hide"
 
 
 def test_gradients_hide_behind_the_last_backward_pass() -> None:
-    asked, clock = setting(LLAMA, Data(8, zero=0)), clockwork()
-    said = [clock.said(asked, one) for one in asked.chunks.pieces]
-    rest = once(asked, clock, said, run_of(asked))
-    assert rest.before == 0.0
-    assert rest.data.tolist() == [pytest.approx(34 * CONTENTION)]
+    asked = setting(LLAMA, Data(8, zero=0))
+    rest = rest_of(asked)
+    assert rest.before.tolist() == [0.0]
+    assert rest.data.tolist() == [[pytest.approx(34 * CONTENTION)]]
     exposed = setting(LLAMA, Data(8, zero=0), overlap_data=False)
-    assert once(exposed, clock, said, run_of(asked)).data.tolist() == [34.0]
+    assert rest_of(exposed).data.tolist() == [[34.0]]
 
 
 def test_weights_are_gathered_before_the_first_stage_begins() -> None:
     """Each stage gathers its own, but only the first one's are waited for."""
-    asked, clock = setting(LLAMA, Data(8), Pipeline(2), overlap_data=False), clockwork()
-    said = [clock.said(asked, one) for one in asked.chunks.pieces]
-    rest = once(asked, clock, said, run_of(asked))
-    assert rest.before == 17.0, "16 layers and the embedding"
-    assert rest.data.tolist() == [17.0, 17.0]
+    asked = setting(LLAMA, Data(8), Pipeline(2), overlap_data=False)
+    rest = rest_of(asked)
+    assert rest.before.tolist() == [17.0], "16 layers and the embedding"
+    assert rest.data.tolist() == [[17.0], [17.0]]
 
 
 def test_tied_embeddings_are_summed_after_everything() -> None:
     tied, apart = timed("llama3.2-1b", Pipeline(2), each=0.0), timed("llama3.2-1b", Pipeline(2), each=4.0)
-    clock, asked = clockwork(4.0), setting("llama3.2-1b", Pipeline(2))
-    said = [clock.said(asked, one) for one in asked.chunks.pieces]
-    assert once(asked, clock, said, run_of(asked)).ends.tolist() == [0.0, 4.0]
+    assert rest_of(setting("llama3.2-1b", Pipeline(2)), 4.0).ends.tolist() == [[0.0], [4.0]]
     assert apart.seconds > tied.seconds
     assert ("all_reduce", "step") in {(one.traffic.op.name, one.traffic.when) for one in apart.said}
 
@@ -205,9 +206,10 @@ def test_links_inside_a_domain_are_timed_apart() -> None:
     """16 stages of 2 ranks on 4 boxes of 8: every fourth link leaves the box."""
     asked = setting(LLAMA, Tensor(2), Pipeline(16))
     _, seconds = links(asked, clockwork())
-    assert seconds.tolist() == [1.0] * 16
+    assert seconds.tolist() == [[1.0]] * 16
     clock = clockwork()
-    _, real = links(asked, Machine(clock.kernels, Ideal(), clock.case))
+    _, both = links(asked, Machine(clock.kernels, Ideal(), clock.case))
+    real = both[:, 0]
     slow = real == real.max()
     assert slow.tolist() == [False, False, False, True] * 4
     assert (real[~slow] == real[0]).all()
@@ -219,12 +221,12 @@ def test_all_links_alike_are_timed_once() -> None:
     for axes in ((Tensor(8), Pipeline(4)), (Pipeline(4), Tensor(2))):
         said, seconds = links(setting(LLAMA, *axes), Machine(clock.kernels, Ideal(), clock.case))
         assert np.ptp(seconds) == 0.0
-        assert [one.seconds for one in said] == [seconds[0]]
+        assert [one.seconds for one in said] == seconds[0].tolist()
 
 
 def test_without_a_pipeline_nothing_is_sent() -> None:
     said, seconds = links(setting(LLAMA, Tensor(2)), clockwork())
-    assert (said, seconds.tolist()) == ((), [0.0])
+    assert (said, seconds.tolist()) == ((), [[0.0]])
 
 
 @pytest.mark.parametrize(

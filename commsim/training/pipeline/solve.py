@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.training.pipeline.costs import costs_of
-from commsim.training.pipeline.steps import one_by_one, together
+from commsim.training.pipeline.steps import alone, one_by_one, together
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _WIDE = 768
 """Columns from which on a node a step is faster than a round a step (see bench/speed)."""
+_FEW = 2
+"""Columns up to which plain numbers are faster than arrays."""
 _BLOCK = 2048
 """Columns solved at once, so that the rows in use stay in a core's cache."""
 
@@ -40,12 +42,25 @@ def makespan(program: Program, durations: ArrayLike, delays: ArrayLike = 0.0) ->
     return longest(program, costs).reshape(costs.batch)
 
 
+def stage_ends(program: Program, durations: ArrayLike, delays: ArrayLike = 0.0) -> Floats:
+    """Return when each stage ends its last operation, [stage, ...batch] in seconds; errors as in `solve`."""
+    costs = costs_of(program, durations, delays)
+    return _last(program, costs).reshape(program.shape.stages, *costs.batch)
+
+
 def longest(program: Program, costs: Costs) -> Floats:
     """Return how long the step takes, [column] in seconds."""
+    found: Floats = _last(program, costs).max(axis=0)
+    return found
+
+
+def _last(program: Program, costs: Costs) -> Floats:
+    """When each stage ends its last operation, [stage, column]; the quickest way for so many columns."""
     if costs.width >= _WIDE:
-        return np.concatenate([_longest_of_many(program, some) for _, some in costs.blocks(_BLOCK)])
-    last: Floats = ends(program, costs, program.order[:, -1]).max(axis=0)
-    return last
+        return np.concatenate([_last_of_many(program, some) for _, some in costs.blocks(_BLOCK)], axis=1)
+    if 0 < costs.width <= _FEW:
+        return np.stack([_last_of_one(program, some) for _, some in costs.blocks(1)], axis=1)
+    return ends(program, costs, program.order[:, -1])
 
 
 def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
@@ -60,8 +75,20 @@ def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
     return finish[rounds.row[nodes]]
 
 
-def _longest_of_many(program: Program, costs: Costs) -> Floats:
-    """The end of the step, [column], by the same maximum and addition a node at a time."""
+def _last_of_one(program: Program, costs: Costs) -> Floats:
+    """The ends of the stages in one column, [stage]: the same maximum and addition a node at a time, of numbers."""
+    numbers = alone(program)
+    cost = [np.broadcast_to(array[..., 0], program.dims).ravel() for array in costs[:2]]
+    finish = [0.0]
+    end = finish.append
+    for before, needs, own in zip(numbers.before, numbers.needs, np.concatenate(cost)[numbers.run].tolist()):
+        first, second = finish[before], finish[needs]
+        end((first if first > second else second) + own)  # noqa: FURB136 - max() takes twice as long
+    return np.array([finish[row] for row in numbers.last])
+
+
+def _last_of_many(program: Program, costs: Costs) -> Floats:
+    """The ends of the stages, [stage, column], by the same maximum and addition a node at a time."""
     turns = one_by_one(program)
     cost = [row for array in costs[:2] for row in _each(program, array)]
     finish = np.zeros((turns.size, costs.width))
@@ -69,8 +96,7 @@ def _longest_of_many(program: Program, costs: Costs) -> Floats:
     for node, out, before, needs in turns.steps:
         start = rows[before] if before == needs else np.maximum(rows[before], rows[needs], out=rows[out])
         np.add(start, cost[node], out=rows[out])
-    last: Floats = finish[turns.last].max(axis=0)
-    return last
+    return finish[turns.last]
 
 
 def _each(program: Program, array: Floats) -> list[Floats]:

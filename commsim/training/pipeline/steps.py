@@ -1,7 +1,8 @@
 """In which steps is a pipeline solved, and in which rows of memory do its nodes end?
 
-Two ways through the same graph: `together` takes a round of nodes a step, which suits few columns (one estimate);
-`one_by_one` takes a node a step and uses rows again that nobody waits for any more, so that many columns stay in cache.
+Three ways through the same graph: `alone` takes a node a step and has numbers for one column (one estimate);
+`together` takes a round of nodes a step, which suits some columns; `one_by_one` takes a node a step and uses rows again
+that nobody waits for any more, so that many columns stay in cache.
 """
 
 from __future__ import annotations
@@ -44,6 +45,27 @@ class Turns:
     steps: tuple[Turn, ...]
     last: Integers
     size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A node a step, for numbers in place of arrays: its node, the rows before, the rows that it needs.
+
+    Node `run[i]` ends in row i + 1; row 0 is time zero. `last`[stage] are the rows of the stages' last operations.
+    """
+
+    run: Integers
+    before: list[int]
+    needs: list[int]
+    last: list[int]
+
+
+@lru_cache(maxsize=128)
+def alone(program: Program) -> Numbers:
+    """Return a step for each node, every node with a row of its own; remembered."""
+    run, row = np.concatenate(program.rounds), together(program).row
+    before, needs, last = (row[of].tolist() for of in (program.before[run], program.needs[run], program.order[:, -1]))
+    return Numbers(run, before, needs, last)
 
 
 @lru_cache(maxsize=128)

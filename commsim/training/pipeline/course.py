@@ -1,0 +1,63 @@
+"""Which program does the pipeline of a plan run, and what is in flight meanwhile?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.training.pipeline.program import Program, compiled
+from commsim.training.pipeline.schedules import FORWARD, SCHEDULES, Shape
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Course:
+    """A schedule with its shape and its way to communicate; it is compiled only when it is solved.
+
+    It runs `times` times, one after the other: a lone stage repeats the program of one micro-batch.
+    """
+
+    schedule: str
+    stages: int
+    microbatches: int
+    virtual: int = 1
+    communication: str = "asynchronous"
+    times: int = 1
+
+    @cached_property
+    def program(self) -> Program:
+        """What is solved."""
+        return compiled(self.schedule, self.stages, self.microbatches, self.virtual, communication=self.communication)
+
+    @property
+    def free(self) -> Course:
+        """The same, but messages occupy nobody."""
+        return replace(self, communication="asynchronous")
+
+    @property
+    def peaks(self) -> tuple[Ints, ...]:
+        """For each stage [peak, turn]: how many micro-batches of each of its chunks can be in flight at once."""
+        return _peaks(self.schedule, Shape(self.stages, self.microbatches, self.virtual))
+
+
+@lru_cache(maxsize=1024)
+def _peaks(schedule: str, shape: Shape) -> tuple[Ints, ...]:
+    order = SCHEDULES[schedule](shape)
+    kind, rest = np.divmod(order, shape.chunks * shape.microbatches)
+    turn = rest // (shape.microbatches * shape.stages)
+    made = (kind == FORWARD).astype(np.int32) - (kind == kind.max())
+    return tuple(_highest(*both, shape.virtual) for both in zip(made, turn))
+
+
+def _highest(made: NDArray[np.int32], turn: Ints, virtual: int) -> Ints:
+    """The counts [peak, turn] after which nothing is made before something is freed, without those below others."""
+    last = np.flatnonzero((made > 0) & (np.append(made[1:], -1) < 0))
+    counts = np.stack([np.where(turn == one, made, 0).cumsum()[last] for one in range(virtual)], axis=1)
+    distinct = np.unique(np.vstack([counts, np.zeros_like(counts, shape=(1, virtual))]), axis=0)
+    below = (distinct[:, None] <= distinct[None]).all(axis=2).sum(axis=1) > 1  # of some other, as all are distinct
+    found: Ints = distinct[~below]
+    return found
