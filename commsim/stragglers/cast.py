@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -56,6 +56,14 @@ class Cast:
         """Return who takes part in a plan."""
         dims = tuple((name, extent, stride) for name, (extent, stride) in plan.dims().items())
         return cls(plan.pipeline, plan.data, plan.tensor * plan.context, dims)
+
+    def of_replicas(self, replicas: int) -> Cast:
+        """Return it with so many replicas, the axes in the same order."""
+        dims, stride = [], 1
+        for name, extent, _ in self.dims:
+            dims.append((name, replicas if name == "data" else extent, stride))
+            stride *= dims[-1][1]
+        return replace(self, replicas=replicas, dims=tuple(dims))
 
     @property
     def ranks(self) -> int:

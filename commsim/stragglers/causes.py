@@ -21,15 +21,20 @@ from commsim.units import UNITS, parse
 
 T = TypeVar("T")
 _OPEN, _CLOSE = "([", ")]"
-_EXAMPLE = "a kind with its fields, such as 'slow-rank: factor=1.1 count=1', belongs here"
+_EXAMPLE = "a name with its fields, as in 'slow-rank: factor=1.1 count=1', belongs here"
 
 
 def cause(text: str) -> Straggler:
     """Return the cause that a text describes; InputError for an unknown kind or field, or a value that is none."""
-    name, colon, rest = text.partition(":")
-    if not name.strip() or (rest.strip() and not colon) or "=" in name:
-        raise InputError("cause", text, _EXAMPLE)
-    return _made(KINDS, name.strip(), _fields(rest.split(), text), "cause")
+    return described(KINDS, text, "cause")
+
+
+def described(table: Mapping[str, type[T]], text: str, what: str) -> T:
+    """Return the value of a table that a text describes in the same way; InputError names `what` it should be."""
+    name, _, rest = text.partition(":")
+    if not name.strip() or "=" in name:
+        raise InputError(what, text, _EXAMPLE)
+    return _made(table, name.strip(), _fields(rest.split(), text), what)
 
 
 def cause_of(table: object, where: str = "cause") -> Straggler:
@@ -85,7 +90,7 @@ def law(given: object, where: str = "law") -> Law:
 def _made(table: Mapping[str, type[T]], name: str, fields: object, where: str) -> T:
     """The value of that name with its fields."""
     if name not in table:
-        raise InputError(where, name, "no such kind" if table is KINDS else "no such law", among=table)
+        raise InputError(where, name, "no such law" if table is LAWS else "no such kind", among=table)
     return read(table[name], _meant(table[name], fields, where), name)
 
 

@@ -70,7 +70,7 @@ def test_a_file_of_causes(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("slow-rnk: factor=1", "cause: 'slow-rnk'; no such kind; did you mean 'slow-rank'?"),
-        ("slow-rank factor=2", "a kind with its fields"),
+        ("slow-rank factor=2", "a name with its fields"),
         ("slow-rank: factor", "key=value, each once, belongs at 'factor'"),
         ("slow-rank: factor=1.1 factor=1.2", "key=value, each once, belongs at 'factor=1.2'"),
         ("slow-rank: factr=1", "did you mean 'factor'?"),
@@ -84,7 +84,7 @@ def test_a_file_of_causes(tmp_path: Path) -> None:
         ("data-loading: lasting=lognorml(1)", "no such law; did you mean 'lognormal'?"),
         ("data-loading: lasting=lognormal(1, 2, 3)", "key=value, each once, belongs at '3'"),
         ("data-loading: lasting=(", "a law, such as lognormal(sigma=0.5)"),
-        ("", "a kind with its fields"),
+        ("", "a name with its fields"),
     ],
 )
 def test_refuses(text: str, says: str) -> None:
