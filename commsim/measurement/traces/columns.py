@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import zlib
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -95,10 +96,30 @@ def _csv(path: Path) -> tuple[dict[str, Column], int]:
     with io.TextIOWrapper(unpacked(path), "utf-8", errors="replace") as text:
         rows = csv.reader(text)
         names = [name.strip().lstrip("\ufeff") for name in next(rows, [])]
-        whole = list(_rows(rows, path.name))
-    fit = [row for row in whole if len(row) == len(names)]
-    found = {name: _column(values) for name, values in zip(names, zip(*fit))} if fit else {}
-    return found, len(whole) - len(fit)
+        blocks, damaged = _blocks(_rows(rows, path.name), len(names))
+    found = {name: _joined([block[place] for block in blocks]) for place, name in enumerate(names)} if blocks else {}
+    return found, damaged
+
+
+_BLOCK = 2**16
+"""Rows that are held as text at a time."""
+
+
+def _blocks(rows: Iterator[list[str]], fields: int) -> tuple[list[list[Column]], int]:
+    """The columns of some rows after the others, and how many rows do not have so many fields."""
+    blocks, damaged = [], 0
+    while block := list(islice(rows, _BLOCK)):
+        fit = [row for row in block if len(row) == fields]
+        damaged += len(block) - len(fit)
+        if fit:
+            blocks.append([_column(values) for values in zip(*fit)])
+    return blocks, damaged
+
+
+def _joined(parts: list[Column]) -> Column:
+    """One column: numbers if every part is."""
+    is_text = any(part.dtype.kind != "f" for part in parts)
+    return np.concatenate([part.astype(np.str_) for part in parts] if is_text else parts)
 
 
 def _rows(rows: Iterator[list[str]], name: str) -> Iterator[list[str]]:

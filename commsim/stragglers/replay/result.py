@@ -19,12 +19,15 @@ COMMUNICATION, PAUSES = "communication", "garbage collection"
 
 @dataclass(frozen=True)
 class Worker:
-    """A rank at its place: all ranks of a tensor group are one. `slowdown` is what it makes of the ideal step alone."""
+    """A rank at its place: all ranks of a tensor group are one. `slowdown` is what it makes of the ideal step alone.
+
+    None where a trace cannot tell.
+    """
 
     rank: int
     stage: int
     replica: int
-    slowdown: float
+    slowdown: float | None
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class _WhatIf:
             Worker(int(rank), stage, replica, min(self.by_stage[stage], self.by_replica[replica]))
             for (stage, replica), rank in np.ndenumerate(self.trace.ranks)
         ]
-        return tuple(sorted(found, key=lambda one: (-one.slowdown, one.rank)))
+        return tuple(sorted(found, key=lambda one: (-(one.slowdown or 0.0), one.rank)))
 
     @property
     def worst(self) -> tuple[Worker, ...]:
