@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from commsim.measurement.check.causes.cause import Suspect, suspect
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from commsim.measurement.check.expected import Expected
 
 __all__ = ["CAUSES", "Suspect", "suspects"]
+OPEN = 0.06
+"""What each e-fold of freedom costs a cause, as a share of what is missing."""
 WORTH_SAYING = 0.5
 """The share of what is missing that a cause must explain; one that the run's own settings name need not."""
 
@@ -18,9 +21,9 @@ WORTH_SAYING = 0.5
 def suspects(of: Expected) -> tuple[Suspect, ...]:
     """Return the causes that explain a low curve: those that the run's settings name first, then by how well they do.
 
-    Of two that explain it alike, the one that leaves less open comes first, as in the table.
+    What a cause leaves open counts against it: a share that may be anything explains anything.
     """
     settings = " ".join(f"{name}={value}" for name, value in of.table.settings.items())
     found = [suspect(cause, of, settings) for cause in CAUSES if cause.applies(of)]
     named = [one for one in found if one.evidence or one.explained >= WORTH_SAYING]
-    return tuple(sorted(named, key=lambda one: (not one.evidence, round(1 - one.explained, 1))))
+    return tuple(sorted(named, key=lambda one: (not one.evidence, OPEN * math.log(one.freedom) - one.explained)))

@@ -53,14 +53,14 @@ class Cause:
 class Suspect:
     """A cause, held against a curve: the share of the shortfall that it explains, and what it then implies.
 
-    `error` is how far the curve is from what the cause predicts (the median of the logarithms of their ratio),
-    `implied` the share of the links' bandwidth that is left, `evidence` a setting of the run that brings it about.
+    `implied` is the share of the links' bandwidth that is left, `freedom` the most over the least that it may be,
+    `evidence` a setting of the run that brings it about.
     """
 
     cause: Cause
     explained: Share
-    error: float
     implied: Share
+    freedom: float = 1.0
     evidence: str = ""
 
     @property
@@ -81,7 +81,7 @@ def suspect(cause: Cause, of: Expected, settings: str) -> Suspect:
     errors = [distance(of.measured, of.at(_slowed(cause, share), library)) for share in tried.tolist()]
     best = int(np.argmin(errors))
     explained = max(0.0, 1 - errors[best] / missing) if missing else 0.0
-    return Suspect(cause, explained, errors[best], float(tried[best]), cause.said(settings))
+    return Suspect(cause, explained, float(tried[best]), high / low, cause.said(settings))
 
 
 def _slowed(cause: Cause, share: float) -> Case:
