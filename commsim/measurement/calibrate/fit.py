@@ -163,7 +163,7 @@ def _fitted(start: object, used: list[Constant], distance: Callable[[object], Fl
 
 def _constant(constant: Constant, place: float, low: float, high: float) -> Fitted:
     """A constant with the interval around it, which does not leave what is possible."""
-    most, told = constant.most, max(-low, high) < TOLD
+    most, told = constant.most, bool(max(-low, high) < TOLD)
     value, least, largest = (min(float(np.exp(one)), most) for one in (place, place + low, place + high))
     return Fitted(constant, value, least, largest, told)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SIZES = np.logspace(16, 32, 9, base=2, dtype=np.float64)
 
 
-def made(op: str, system: System, seconds: Iterable[float], sizes: Floats = SIZES, **more: Any) -> Measurement:
+def made(op: str, system: System, seconds: Iterable[float], sizes: Floats = SIZES, **more: Any) -> Measurement:  # noqa: ANN401
     """Return a table of all GPUs of a system with those times, s."""
     rows = tuple(Row(int(size), int(size) // 4, Timing(float(time))) for size, time in zip(sizes, seconds))
     return Measurement(((collective(op), system.gpus),), rows, nodes=system.nodes, **more)

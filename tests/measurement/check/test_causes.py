@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commsim.hardware.system import System
 
 
-def suspected(op: str, system: System, case: Case, **more: Any) -> list[str]:
+def suspected(op: str, system: System, case: Case, **more: Any) -> list[str]:  # noqa: ANN401
     found = check(made(op, system, by_model(op, system, case=case), **more), system)
     assert found.verdict == "low"
     return [one.cause.name for one in found.causes]

@@ -1,0 +1,67 @@
+"""Does the command fit constants to runs, write them, and say what it could not tell?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.validation.tables import MIB, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Answer
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    """An all-gather of eight A100 at 200 GB/s of bus bandwidth, after 40 us."""
+    sizes = [MIB * 4**n for n in range(7)]
+    rows = [{"size_bytes": size, "time_s": 40e-6 + size * 7 / 8 / 200e9} for size in sizes]
+    return write(tmp_path, op="all_gather", system="hgx-a100", rows=rows)
+
+
+def test_fit(commsim: Callable[..., Answer], ring: Path) -> None:
+    answer = commsim("calibrate", "hgx-a100", ring)
+    assert (answer.code, answer.err) == (0, "")
+    assert "links.nvlink3.efficiency" in answer.out
+    assert "not told by these runs" in answer.out
+
+
+def test_document(commsim: Callable[..., Answer], ring: Path) -> None:
+    found = commsim("calibrate", "hgx-a100", ring, "--json").document
+    assert found["rows"] == 7
+    assert found["median_error"] < found["median_error_before"]
+    nvlink = next(one for one in found["constants"] if one["constant"] == "links.nvlink3.efficiency")
+    assert nvlink["low"] <= nvlink["value"] <= nvlink["high"]
+    assert nvlink["value"] == pytest.approx(200 / 300, abs=0.05)
+
+
+def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ours.yaml"
+    answer = commsim("calibrate", "hgx-a100", ring, "--out", out)
+    assert "use it with --calibration" in " ".join(answer.out.split())
+    timed = [
+        commsim("cost", "hgx-a100", "all_gather", "--size", "4GiB", "--json", *more).document[0]["busbw_bytes_per_s"]
+        for more in ((), ("--calibration", out))
+    ]
+    assert timed[1] == pytest.approx(200e9, rel=0.03)
+    assert timed[0] > timed[1] * 1.05
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("hgx-a10", "RUN"), "did you mean 'hgx-a100'"),
+        (("hgx-a100", "nowhere.log"), "nowhere.log"),
+        (("hgx-a100", "RUN", "--out", "ours.txt"), "a file that ends in .yaml"),
+        (("hgx-a100", "RUN", "--out", "no/such/folder/ours.yaml"), "it cannot be written"),
+        (("hgx-a100", "RUN", "--library", "ideal"), "a library that has constants"),
+    ],
+)
+def test_mistakes(commsim: Callable[..., Answer], ring: Path, arguments: tuple[str, ...], says: str) -> None:
+    answer = commsim("calibrate", *(ring if one == "RUN" else one for one in arguments))
+    assert (answer.code, answer.out) == (2, "")
+    assert says in answer.err
