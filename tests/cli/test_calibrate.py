@@ -47,8 +47,8 @@ def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp
         commsim("cost", "hgx-a100", "all_gather", "--size", "4GiB", "--json", *more).document[0]["busbw_bytes_per_s"]
         for more in ((), ("--calibration", out))
     ]
-    assert timed[1] == pytest.approx(200e9, rel=0.03)
-    assert timed[0] > timed[1] * 1.05
+    assert timed[1] == pytest.approx(200e9, rel=0.05)
+    assert timed[0] > timed[1] * 1.1
 
 
 @pytest.mark.parametrize(
