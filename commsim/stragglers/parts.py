@@ -151,7 +151,8 @@ def parts(estimate: Estimate) -> Parts:
     setting, steps = estimate.setting, estimate.steps
     program, run, rest = _program(setting), steps.run, steps.rest
     shape = (program.shape.virtual, program.shape.stages)
-    exposed, work, weights = run.exposed.sum(axis=0)[..., 0], run.compute[..., 0], run.weights[..., 0]
+    passes = run.exposed.sum(axis=0), run.compute, run.weights
+    exposed, work, weights = (steps.chunks.each(one)[..., 0] for one in passes)
     split = program.dims[0] > len(work)
     compute = np.stack([work[0], work[1] - weights, weights]) if split else work
     said = np.vstack([exposed, np.zeros((1, exposed.shape[1]))]) if split else exposed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +17,10 @@ from commsim.training.operations import NOTHING
 from commsim.training.pieces import Piece, ends, layer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from commsim.training.operations import Recomputed
     from commsim.training.setting import Setting
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Held = tuple[Piece, Ints]
-"""A piece, and how many of it each chunk has: [chunk]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,21 +32,37 @@ class Chunks:
     stages: int
     assumption: str = ""
 
+    @cached_property
+    def kinds(self) -> Ints:
+        """The chunks that differ, [kind, piece]: most chunks are alike, and what is alike is worked out once."""
+        return self._kinds[0]
+
+    def each(self, values: Floats) -> Floats:
+        """Return the values of every chunk, [..., chunk, plan], from those of each kind, [..., kind, plan]."""
+        found: Floats = values[..., self._kinds[1], :]
+        return found
+
     def of_stages(self, values: Floats) -> Floats:
-        """Return the sums over the chunks of each stage, [..., stage, plan], of values [..., chunk, plan]."""
-        total: Floats = values.reshape(*values.shape[:-2], -1, self.stages, values.shape[-1]).sum(axis=-3)
+        """Return the sums over the chunks of each stage, [..., stage, plan], of values [..., kind, plan]."""
+        total: Floats = self._kinds_of_stage @ values
         return total
 
     def by_stage(self, values: Floats) -> Floats:
         """Return the sums over the pieces of each stage, [..., stage, plan], of values [..., piece, plan]."""
-        held: Floats = self._of_stage @ values
-        return held
+        total: Floats = self._kinds_of_stage @ (self.kinds.astype(float) @ values)
+        return total
 
     @cached_property
-    def _of_stage(self) -> Floats:
-        """How many of each piece a stage has, [stage, piece]."""
-        total: Ints = self.counts.reshape(-1, self.stages, self.counts.shape[1]).sum(axis=0)
-        return total.astype(float)
+    def _kinds(self) -> tuple[Ints, Ints]:
+        """The kinds, and which of them each chunk is."""
+        kinds, place = np.unique(self.counts, axis=0, return_inverse=True)
+        return kinds, place.reshape(-1)
+
+    @cached_property
+    def _kinds_of_stage(self) -> Floats:
+        """How many chunks of each kind a stage has, [stage, kind]."""
+        total: Floats = np.eye(len(self.kinds))[self._kinds[1]].reshape(-1, self.stages, len(self.kinds)).sum(axis=0)
+        return total
 
 
 def chunks(setting: Setting) -> Chunks:
@@ -63,41 +75,38 @@ def chunks(setting: Setting) -> Chunks:
 
 
 def _chunks(setting: Setting) -> Chunks:
-    axis = setting.plan.axis(Pipeline)
-    sizes, assumption = spread(len(setting.model.layers), axis)
-    held = [*_layers(setting, sizes), *_ends(setting, axis.chunks)]
-    pieces, counts = zip(*held)
-    return Chunks(pieces, np.stack(counts, axis=1), axis.size, assumption)
+    every, (counts, assumption) = pieces(setting), counted(setting)
+    held: NDArray[np.bool_] = np.any(counts, axis=0)
+    return Chunks(tuple(compress(every, held)), counts[:, held], setting.plan.pipeline, assumption)
 
 
-def _layers(setting: Setting, sizes: Ints) -> Iterator[Held]:
-    """The layers that are recomputed, then the others; the layers of prediction modules stand in the last chunk."""
-    model, recipe = setting.model, setting.recipe
-    first, last = np.cumsum(sizes) - sizes, np.cumsum(sizes)
-    every = recipe.recompute_layers is None
-    again = sizes if every else _recomputed(sizes, setting.plan.pipeline, recipe.recompute_layers or 0)
-    twice, once = model.counts_between(first, first + again), model.counts_between(first + again, last)
-    predicted = [model.mtp.count(kind) * model.mtp_depth for kind in model.kinds]
-    (twice if every else once)[-1] += predicted
-    yield from _present(setting, twice, recipe.recomputed)
-    yield from _present(setting, once, NOTHING)
-
-
-def _present(setting: Setting, counts: Ints, recomputed: Recomputed) -> Iterator[Held]:
-    for kind, column in zip(setting.model.kinds, counts.T):
-        if column.any():
+def pieces(setting: Setting) -> tuple[Piece, ...]:
+    """Return every piece that the model can have: its layers, recomputed and not, then its ends."""
+    recipe, here = setting.recipe, setting.system.topology
+    found = []
+    for recomputed in [recipe.recomputed] if recipe.recompute_layers is None else [recipe.recomputed, NOTHING]:
+        for kind in setting.model.kinds:
             question = "layer", *setting.cut, kind, recomputed
-            yield remembered(setting.system.topology, question, partial(layer, setting, kind, recomputed)), column
+            found.append(remembered(here, question, partial(layer, setting, kind, recomputed)))
+    embedding, head, joint = remembered(here, ("ends", *setting.cut), lambda: ends(setting))
+    return (*found, embedding, head, *((joint,) if joint else ()))
 
 
-def _ends(setting: Setting, chunks: int) -> Iterator[Held]:
-    first, last = np.zeros(chunks, int), np.zeros(chunks, int)
-    first[0] = last[-1] = 1
-    question = "ends", *setting.cut
-    embedding, head, joint = remembered(setting.system.topology, question, lambda: ends(setting))
-    yield from ((embedding, first), (head, last))
-    if joint:
-        yield joint, last
+def counted(setting: Setting) -> tuple[Ints, str]:
+    """Return how many of each of `pieces` each chunk has, [chunk, piece], and how the layers were spread, if unevenly.
+
+    The layers of prediction modules stand in the last chunk. InputError when a stage would be without a layer.
+    """
+    model, wanted, axis = setting.model, setting.recipe.recompute_layers, setting.plan.axis(Pipeline)
+    sizes, assumption = spread(len(model.layers), axis)
+    first, last = np.cumsum(sizes) - sizes, np.cumsum(sizes)
+    again = sizes if wanted is None else _recomputed(sizes, axis.size, wanted)
+    layers = [model.counts_between(first, first + again)]
+    layers += [] if wanted is None else [model.counts_between(first + again, last)]
+    layers[-1][-1] += [model.mtp.count(kind) * model.mtp_depth for kind in model.kinds]
+    here = np.arange(axis.chunks)[:, None]
+    joints = [here == axis.chunks - 1] if model.mtp_depth else []
+    return np.hstack([*layers, here == 0, here == axis.chunks - 1, *joints]), assumption
 
 
 def _recomputed(sizes: Ints, stages: int, wanted: int) -> Ints:

@@ -91,12 +91,11 @@ class Held:
         return Memory(**parts, other=float(self.other[plan]), capacity=capacity, stage=stage)
 
 
-def held(course: Course, chunks: Chunks, profile: Profile, sync: Sync, recipe: Recipe) -> Held:
-    """Return what the ranks hold when the chunks run by that course."""
+def held(owned: Owned, recipe: Recipe, activations: Floats, buffers: Floats) -> Held:
+    """Return what the ranks hold: the weights they own, `activations`[stage, plan] and `buffers`[plan], B."""
     sizes = {"weights": recipe.weight_bytes, "gradients": recipe.gradient_bytes, "optimizer": OPTIMIZER_BYTES}
-    parts = {name: of * sizes[name] for name, of in owned(chunks, sync).items()}
-    parts["activations"] = activations(course, chunks, profile) * (1 + FRAGMENTATION)
-    return Held(parts, profile.buffers + sync.buffers + CONTEXT_BYTES)
+    parts = {name: of * sizes[name] for name, of in owned.items()}
+    return Held(parts | {"activations": activations * (1 + FRAGMENTATION)}, buffers + CONTEXT_BYTES)
 
 
 def owned(chunks: Chunks, sync: Sync) -> Owned:
@@ -111,7 +110,7 @@ def activations(course: Course, chunks: Chunks, profile: Profile) -> Floats:
     Those of a chunk and micro-batch live from their forward to their last operation; while a piece is computed again,
     all its activations are there.
     """
-    kept = chunks.counts @ profile.kept
+    kept = chunks.each(chunks.kinds.astype(float) @ profile.kept)
     by_turn = kept.reshape(-1, chunks.stages, kept.shape[-1]).swapaxes(0, 1)
     most = np.array([(peaks @ here).max(axis=0) for peaks, here in zip(course.peaks, by_turn)])
     present: NDArray[np.bool_] = np.any(chunks.counts.reshape(-1, chunks.stages, len(chunks.counts[0])), axis=0)

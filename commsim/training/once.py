@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from commsim.training.chunks import Chunks
     from commsim.training.memory import Owned
     from commsim.training.recipe import Recipe
-    from commsim.training.stages import Stages
     from commsim.training.sync import Sync
 
 Floats = NDArray[np.float64]
@@ -41,15 +40,14 @@ class Once:
         return self.data + self.ends + self.optimizer
 
 
-def once(chunks: Chunks, sync: Sync, passes: Stages, recipe: Recipe, optimizer: Floats) -> Once:
-    """Return what comes once a step, behind the `passes` of one micro-batch; `optimizer`[stage, plan] is its update.
+def once(chunks: Chunks, sync: Sync, cover: Floats, optimizer: Floats) -> Once:
+    """Return what comes once a step; `optimizer`[stage, plan] is its update.
 
-    Data parallelism hides behind one micro-batch's pass through the stage; the weights of the first piece, and the
-    gradients of the last, cannot.
+    Data parallelism hides behind one micro-batch's pass through the stage, the `cover`[pass, stage, plan]; the weights
+    of the first piece, and the gradients of the last, cannot.
     """
     said = chunks.by_stage(sync.values[4:9])
     whole, pieces = said[:3], said[3:]
-    cover = chunks.of_stages(passes.seconds) * recipe.overlap_data
     data = np.maximum(exposed(whole[:2], cover), whole[:2] / np.maximum(pieces, 1))
     return Once(data[0, 0], data[1], whole[2], optimizer)
 

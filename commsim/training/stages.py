@@ -20,10 +20,10 @@ _DATA = list(AXES).index("data")
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """The forward and backward pass of every chunk for one micro-batch, s, one entry a plan last.
+    """The forward and backward pass of every kind of chunk for one micro-batch, s, one entry a plan last.
 
-    compute[pass, chunk, plan]; exposed[axis, pass, chunk, plan], in the order of AXES; weights[chunk, plan], the part
-    of the backward compute that gives the gradients of weights.
+    compute[pass, kind, plan]; exposed[axis, pass, kind, plan], in the order of AXES; weights[kind, plan], the part of
+    the backward compute that gives the gradients of weights.
     """
 
     compute: Floats
@@ -32,14 +32,14 @@ class Stages:
 
     @cached_property
     def seconds(self) -> Floats:
-        """Everything, [pass, chunk, plan]."""
+        """Everything, [pass, kind, plan]."""
         total: Floats = self.compute + self.exposed.sum(axis=0)
         return total
 
 
-def stages(counts: Ints, profile: Profile, sync: Sync) -> Stages:
-    """Return the passes of the chunks, of which each has so many of each piece: counts[chunk, piece]."""
-    held = counts.astype(float)
+def stages(kinds: Ints, profile: Profile, sync: Sync) -> Stages:
+    """Return the passes of kinds of chunk, of which each has so many of each piece: kinds[kind, piece]."""
+    held = kinds.astype(float)
     whole = Profile(held @ profile.values[:SUMMED], profile.buffers)
     said = Sync(held @ sync.values, sync.shares, sync.buffers)
     adds, later = whole.exposed.copy(), whole.later.copy()
@@ -49,9 +49,9 @@ def stages(counts: Ints, profile: Profile, sync: Sync) -> Stages:
 
 
 def _stuck_out(later: Floats, pieces: Floats, free: Floats) -> Floats:
-    """What is exposed [axis, pass, chunk, plan] of what is said behind whole passes.
+    """What is exposed [axis, pass, kind, plan] of what is said behind whole passes.
 
-    Axes hide one after another in the order of AXES. Of weights and gradients those of one of the `pieces`[pass, chunk,
+    Axes hide one after another in the order of AXES. Of weights and gradients those of one of the `pieces`[pass, kind,
     plan] that speak stick out at least: the first weights come before any compute, the last gradients after it.
     """
     found = np.zeros_like(later)

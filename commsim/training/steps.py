@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.training.axes import AXES
-from commsim.training.memory import Held, held, owned
+from commsim.training.memory import Held, activations, held, owned
 from commsim.training.once import Once, once, update
 from commsim.training.pipeline import per_chunk, per_link, stage_ends
 from commsim.training.stages import Stages, stages
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from commsim.training.sync import Sync
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+_ONE = np.zeros(1, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,9 @@ class Step:
 class Steps:
     """The steps of plans that run the same course over the same chunks, at once: every array has one entry a plan last.
 
-    `delays`[stage, plan] are those of messages to the next stage, `memory` is how many B/s the optimizer moves.
+    Plans that are alike until their last micro-batch share a run of the pipeline, which is solved once: `runs`[plan]
+    numbers it, `first`[run] is one of its plans; `profile`, `delays`[stage, run], those of messages to the next stage,
+    and `buffers`[run], the bytes for messages, have one entry a run. `memory` is how many B/s the optimizer moves.
     """
 
     course: Course
@@ -58,23 +62,29 @@ class Steps:
     profile: Profile
     sync: Sync
     delays: Floats
+    buffers: Floats
     memory: float
+    runs: Places = field(default_factory=lambda: _ONE)
+    first: Places = field(default_factory=lambda: _ONE)
 
     @cached_property
     def run(self) -> Stages:
-        """The passes of each chunk."""
-        return stages(self.chunks.counts, self.profile, self.sync)
+        """The passes of each kind of chunk, one entry a run."""
+        return stages(self.chunks.kinds, self.profile, self.sync.of(self.first))
 
     @cached_property
     def rest(self) -> Once:
         """What comes once a step."""
         optimizer = update(self.recipe, owned(self.chunks, self.sync), self.memory)
-        return once(self.chunks, self.sync, self.run, self.recipe, optimizer)
+        cover = self.chunks.of_stages(self.run.seconds)[..., self.runs] * self.recipe.overlap_data
+        return once(self.chunks, self.sync, cover, optimizer)
 
     @cached_property
     def held(self) -> Held:
         """What the ranks keep in memory."""
-        return held(self.course, self.chunks, self.profile, self.sync, self.recipe)
+        made = activations(self.course, self.chunks, self.profile)[:, self.runs]
+        meanwhile = (self.profile.buffers + self.buffers)[self.runs] + self.sync.buffers
+        return held(owned(self.chunks, self.sync), self.recipe, made, meanwhile)
 
     @property
     def microbatches(self) -> int:
@@ -84,8 +94,12 @@ class Steps:
     @cached_property
     def seconds(self) -> Floats:
         """The steps, [plan]: the pipeline solved with its real stage times, and what comes once a step."""
-        found: Floats = self.rest.before + self._last(self._ends).max(axis=0)
-        return found
+        return self._whole(self._solved(self.course.program, self.delays))
+
+    @cached_property
+    def free(self) -> Floats:
+        """The steps if messages took no time, [plan]."""
+        return self._whole(self._solved(self.course.free.program, np.zeros_like(self.delays)))
 
     @cached_property
     def bound(self) -> Floats:
@@ -95,37 +109,31 @@ class Steps:
         the gradients of the last then go through the stages before it, whose last operation is to take them. (Where
         weight gradients are split off, it may be another.)
         """
-        first = self.run.seconds[:, : self.chunks.stages]
+        first = self.chunks.each(self.run.seconds)[:, : self.chunks.stages]
         reached = np.cumsum(first, axis=1) - first
         done = reached[0] + self._busy
         drained = done + (0.0 if self._split else reached[1])
-        last = np.maximum((done + self.rest.after).max(axis=0), drained.max(axis=0) + self.rest.after[0])
-        found: Floats = self.rest.before + last
+        last = (done[:, self.runs] + self.rest.after).max(axis=0)
+        found: Floats = self.rest.before + np.maximum(last, drained.max(axis=0)[self.runs] + self.rest.after[0])
         return found
 
-    @cached_property
-    def free(self) -> Floats:
-        """The steps if messages took no time, [plan]."""
-        program, silent = self.course.free.program, np.zeros_like(self.delays)
-        found: Floats = self.rest.before + self._last(self._solved(program, silent)).max(axis=0)
-        return found
-
-    @cached_property
-    def busiest(self) -> NDArray[np.intp]:
-        """The stage that has most to do, [plan]."""
-        found: NDArray[np.intp] = np.argmax(self._busy + self.rest.after, axis=0)
-        return found
+    def of(self, plans: Places) -> Steps:
+        """Return the steps of some of the plans, by number."""
+        runs, first, places = np.unique(self.runs[plans], return_index=True, return_inverse=True)
+        ours = replace(self, profile=self.profile.of(runs), delays=self.delays[:, runs], buffers=self.buffers[runs])
+        return replace(ours, sync=self.sync.of(plans), runs=places, first=first)
 
     def step(self, plan: int = 0, said: tuple[Said, ...] = ()) -> Step:
-        """Return the step of one of the plans with its parts."""
-        stage = int(self.busiest[plan])
-        ours, rest = self.chunks.of_stages(self.run.exposed.sum(axis=1))[:, stage, plan], self.rest
-        exposed = dict(zip(AXES, (ours * self.microbatches).tolist()))
+        """Return the step of one of the plans with its parts, those of the stage that has most to do."""
+        run, rest = self.runs[plan], self.rest
+        stage = int(np.argmax(self._busy[:, run] + rest.after[:, plan]))
+        axes = self.chunks.of_stages(self.run.exposed.sum(axis=1))[:, stage, run]
+        exposed = dict(zip(AXES, (axes * self.microbatches).tolist()))
         exposed["data"] += float(rest.before[plan] + rest.data[stage, plan])
         late, early = self.seconds[plan], self.free[plan]
         exposed["pipeline"] += float(late - early + rest.ends[stage, plan])
-        compute = self.chunks.of_stages(self.run.compute.sum(axis=0))[stage, plan] * self.microbatches
-        waited = early - rest.before[plan] - (self._busy + rest.after)[stage, plan]
+        compute = self.chunks.of_stages(self.run.compute.sum(axis=0))[stage, run] * self.microbatches
+        waited = early - rest.before[plan] - self._busy[stage, run] - rest.after[stage, plan]
         return Step(
             seconds=float(late),
             compute=float(compute),
@@ -142,19 +150,17 @@ class Steps:
 
     @cached_property
     def _busy(self) -> Floats:
-        """What each stage does in all of its micro-batches, [stage, plan]."""
+        """What each stage does in all of its micro-batches, [stage, run]."""
         return self.chunks.of_stages(self.run.seconds.sum(axis=0)) * self.microbatches
 
-    @cached_property
-    def _ends(self) -> Floats:
-        """When each stage ends its last operation, [stage, plan]."""
-        return self._solved(self.course.program, self.delays)
-
-    def _last(self, ends: Floats) -> Floats:
-        """When each stage is done with everything, [stage, plan]."""
-        return ends * self.course.times + self.rest.after
+    def _whole(self, ends: Floats) -> Floats:
+        """The steps [plan] whose stages end their last operations so, [stage, run]."""
+        found: Floats = self.rest.before + (ends[:, self.runs] * self.course.times + self.rest.after).max(axis=0)
+        return found
 
     def _solved(self, program: Program, delays: Floats) -> Floats:
+        """When each stage ends its last operation, [stage, run]."""
         forward, backward = self.run.seconds
         kinds = (forward, backward - self.run.weights, self.run.weights) if self._split else (forward, backward)
-        return stage_ends(program, per_chunk(*kinds), per_link(program, delays))
+        seconds = (self.chunks.each(kind) for kind in kinds)
+        return stage_ends(program, per_chunk(*seconds), per_link(program, delays))

@@ -14,6 +14,7 @@ from commsim.training.links import links
 from commsim.training.overlap import CONTENTION
 from commsim.training.parameters import parameters
 from commsim.training.passes import Machine
+from commsim.training.stages import Stages
 from commsim.training.step import program_of, step, steps
 from tests.training.clock import clockwork
 from tests.training.settings import estimated, piece, setting
@@ -21,7 +22,6 @@ from tests.training.settings import estimated, piece, setting
 if TYPE_CHECKING:
     from commsim.training.once import Once
     from commsim.training.setting import Setting
-    from commsim.training.stages import Stages
     from commsim.training.steps import Step
 
 LLAMA = "llama3.1-8b"
@@ -36,9 +36,10 @@ def timed(name: str, *axes: Axis, each: float = 1.0, **recipe: Any) -> Step:  # 
     return step(setting(name, *axes, **recipe), clockwork(each))
 
 
-def run_of(asked: Setting, each: float = 1.0) -> Stages:
+def run_of(asked: Setting) -> Stages:
     """The passes of all chunks on that machine."""
-    return steps(asked, clockwork(each)).run
+    run, each = steps(asked, clockwork()).run, asked.chunks.each
+    return Stages(each(run.compute), each(run.exposed), each(run.weights))
 
 
 def rest_of(asked: Setting, each: float = 1.0) -> Once:
