@@ -10,9 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from commsim.collectives.remembered import remembered
 from commsim.libraries.calibration import NOMINAL, Case
-from commsim.training.axes import Data, Pipeline
+from commsim.training.axes import Data
 from commsim.training.compute import kernels
 from commsim.training.links import links
 from commsim.training.memory import buffers
@@ -55,7 +57,7 @@ def step(setting: Setting, machine: Machine) -> Step:
 
 def steps(setting: Setting, machine: Machine) -> Steps:
     """Return the same as the one plan of an array of them."""
-    _, delays = links(setting, machine)
+    message, delays = links(setting, machine)
     return Steps(
         course_of(setting),
         setting.chunks,
@@ -63,6 +65,7 @@ def steps(setting: Setting, machine: Machine) -> Steps:
         profile_of(setting, machine),
         sync_of(setting, machine),
         delays,
+        np.atleast_1d(buffers(one.traffic for one in message)),
         machine.kernels.memory,
     )
 
@@ -123,10 +126,7 @@ def _profile(setting: Setting, machine: Machine) -> Profile:
     pieces = setting.chunks.pieces
     spoken = [[one for one in machine.said(setting, piece) if not _of_weights(one.traffic)] for piece in pieces]
     both = [passes(machine, piece, heard) for piece, heard in zip(pieces, spoken)]
-    heard = [one.traffic for some in spoken for one in some]
-    if setting.plan.pipeline > 1:
-        heard.append(setting.plan.axis(Pipeline).message(setting))
-    return profile(pieces, both, buffers(heard))
+    return profile(pieces, both, buffers(one.traffic for some in spoken for one in some))
 
 
 def _sync(setting: Setting, machine: Machine) -> Sync:
