@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from commsim.cli import moe
 from commsim.cli.options import Json, Plot, library, machine, refuse_for_ideal, takes
 from commsim.cli.output import display, document, fits, number, points, table
 from commsim.errors import InputError
@@ -21,15 +22,14 @@ from commsim.tables.collectives import candidates
 from commsim.tables.records import Record, records
 from commsim.units import counted, parse_size, parse_sizes, show_size
 
-NOT_YET = ("dispatch", "combine")
 SPARE = ("algbw", "wire", "limit", "range", "algorithm")
 """Columns that narrow terminals do without, the first to go first."""
 
 
-@takes(machine=machine, library=library)
+@takes(machine=machine, library=library, asked=moe.asked)
 def cost(
     machine: System,
-    op: Annotated[str, typer.Argument(metavar="OP", help="all_reduce, all_gather, all_to_all, send_recv ...")],
+    op: Annotated[str, typer.Argument(metavar="OP", help="all_reduce, all_to_all, send_recv, dispatch ...")],
     size: Annotated[str | None, typer.Option(metavar="SIZE", help="As nccl-tests: 4096, 64K, 1GiB.")] = None,
     sizes: Annotated[
         str | None, typer.Option(metavar="SIZES", help="1KiB..8GiB, each twice the last; or 1K,1M.")
@@ -40,12 +40,23 @@ def cost(
     every: Annotated[bool, typer.Option("--all", help="Every candidate, not only the one that is chosen.")] = False,
     *,
     library: Library,
+    asked: moe.Asked,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Time a collective of all GPUs of a machine."""
-    if op in NOT_YET:
-        raise InputError("operation", op, "not priced yet; all_to_all is, without skew")
+    if op in moe.OPS:
+        own = {
+            "size": size,
+            "sizes": sizes,
+            "factor": factor,
+            "algorithm": algorithm,
+            "protocol": protocol,
+            "plot": plot,
+        }
+        moe.refuse(own, f"{op} takes --tokens, --hidden, --mode and others: leave this out")
+        return moe.show(op, machine, library, asked, every=every, as_json=as_json)
+    moe.refuse(vars(asked), "it belongs to dispatch and combine: leave this out")
     done = sweep(op, machine, _listed(size, sizes, factor), library=_forced(library, algorithm, protocol))
     rows = candidates(done) if every else records(done)
     if plot:

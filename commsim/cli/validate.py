@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli import collective_agreement as collectives
+from commsim.cli import moe_agreement as moe
 from commsim.cli.options import Json, Plot
 from commsim.cli.output import display, document, points, table
 from commsim.errors import InputError
@@ -34,15 +35,15 @@ MOST_LISTED = 12
 
 def validate(
     what: Annotated[
-        Literal["training", "collectives"],
-        typer.Argument(metavar="WHAT", help="What is predicted: training or collectives."),
+        Literal["training", "collectives", "moe"],
+        typer.Argument(metavar="WHAT", help="What is predicted: training, collectives or moe (dispatch and combine)."),
     ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="training: a CSV of published results (those that commsim ships); collectives: measured tables, or "
-            "folders of them.",
+            help="training, moe: a CSV of published results (those that commsim ships); collectives: measured tables, "
+            "or folders of them.",
         ),
     ] = None,
     models: Annotated[
@@ -54,6 +55,8 @@ def validate(
     """Hold predictions against what others published."""
     if what == "collectives":
         return _validate_collectives(files or [], models, as_json=as_json, plot=plot)
+    if what == "moe":
+        return _validate_moe(files or [], models, as_json=as_json, plot=plot)
     return _validate_training(files or [], models, as_json=as_json, plot=plot)
 
 
@@ -71,6 +74,16 @@ def _validate_collectives(files: list[Path], models: Path | None, *, as_json: bo
     if as_json:
         return document(collectives.document(found))
     return display(*collectives.shown(found))
+
+
+def _validate_moe(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:
+    found = moe.validated(files, models)
+    if plot:
+        from commsim.plots.agreement import moe_agreement
+        from commsim.plots.canvas import save
+
+        save(moe_agreement(found), plot)
+    return document(moe.document(found)) if as_json else display(*moe.shown(found))
 
 
 def _validate_training(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:

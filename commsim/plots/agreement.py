@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from commsim.validation.collectives import Validation as Collectives
+    from commsim.validation.moe import Validation as Moe
     from commsim.validation.training import Validation
 
 
@@ -47,6 +48,15 @@ def collective_agreement(validation: Collectives) -> Figure:
     figure, axes = canvas(7.0, 6.0)
     _scatter(axes, validation.cases_by("machine"), "time of a collective")
     axes.set_title(f"{len(validation.cases):,} measured collectives", loc="left", weight="bold")
+    sign(figure, "to the right what its source measured, upwards what is")
+    return figure
+
+
+def moe_agreement(validation: Moe) -> Figure:
+    """Return predicted against measured times of dispatch and combine, a colour for each mode; InputError without."""
+    figure, axes = canvas(7.0, 6.0)
+    _scatter(axes, validation.cases_by("mode"), "time of a dispatch or combine")
+    axes.set_title(f"{len(validation.cases):,} measured dispatches and combines", loc="left", weight="bold")
     sign(figure, "to the right what its source measured, upwards what is")
     return figure
 

@@ -20,7 +20,10 @@ Record = dict[str, Any]
 ROOMS = {
     "commsim.hardware": "machines",
     "commsim.libraries": "collectives",
+    "commsim.libraries.moe": "moe",
     "commsim.measurement": "checks",
+    "commsim.stragglers": "stragglers",
+    "commsim.stragglers.replay": "replays",
     "commsim.training": "estimates",
 }
 """Which file of this folder knows the values of a room; of two that fit, the longer name counts."""

@@ -12,8 +12,8 @@ from commsim.collectives.moe.demand import Op, counted
 from commsim.collectives.moe.routing import Routing
 from commsim.errors import InputError
 from commsim.hardware.catalogue import load
-from commsim.libraries.moe.exchange import Where, exchange
 from commsim.libraries.moe.payload import Load
+from commsim.libraries.moe.timing import Where, exchange
 from commsim.validation.agreement import Agreement, grouped
 from commsim.validation.measured import HEALTHY
 
@@ -66,12 +66,16 @@ class Validation:
         """The cases that are reported first: their rows say how bytes are counted, nobody doubts their health."""
         return tuple(case for case in self.cases if case.row.counts and case.row.health in ("", HEALTHY))
 
-    def by(self, view: str, cases: Iterable[Case] | None = None) -> dict[str, Agreement]:
-        """Return the agreement of the cases by a key of VIEWS. InputError for another."""
+    def cases_by(self, view: str, cases: Iterable[Case] | None = None) -> dict[str, list[Case]]:
+        """Return the cases (all, unless some are given) by a key of VIEWS, in its order. InputError for another."""
         if view not in VIEWS:
             raise InputError("by", view, "no such view", among=VIEWS)
-        found = grouped(self.cases if cases is None else cases, VIEWS[view])
-        return {name: Agreement.of(case.error for case in found[name]) for name in sorted(found)}
+        return dict(sorted(grouped(self.cases if cases is None else cases, VIEWS[view]).items()))
+
+    def by(self, view: str, cases: Iterable[Case] | None = None) -> dict[str, Agreement]:
+        """Return the agreement of the cases by a key of VIEWS. InputError for another."""
+        found = self.cases_by(view, cases)
+        return {name: Agreement.of(case.error for case in each) for name, each in found.items()}
 
 
 def validate(rows: Iterable[MoeRow]) -> Validation:

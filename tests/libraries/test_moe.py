@@ -14,9 +14,9 @@ from commsim.errors import InputError
 from commsim.figures import Figure
 from commsim.libraries.calibration import Case
 from commsim.libraries.moe import exchange, moe_times
-from commsim.libraries.moe.exchange import Where
 from commsim.libraries.moe.kernels import kernels
 from commsim.libraries.moe.payload import PRECISIONS, Load, token_bytes
+from commsim.libraries.moe.timing import Where
 from commsim.reading import load_yaml
 from commsim.shipped import folder
 from commsim.validation.constants import constants

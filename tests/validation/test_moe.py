@@ -74,7 +74,7 @@ def test_health_changes_no_prediction(tmp_path: Path) -> None:
 
 def test_kernels_are_told_apart(tmp_path: Path) -> None:
     box: dict[str, object] = {"nodes": 1, "ep": 8, "counts": "token_rank_pairs", "system": "hgx-b200"}
-    rows = [
+    rows: list[dict[str, object]] = [
         {"library": "deepep-v1"},
         {"library": "deepep-v2"},
         {"library": "deepep-v2", "sms": 4},
@@ -125,7 +125,7 @@ def test_mistakes_in_the_file(tmp_path: Path) -> None:
         ([{"row_id": "A"}, {"row_id": "A"}], "a name of its own"),
     ):
         with pytest.raises(InputError, match=message):
-            read(tmp_path, *rows)  # type: ignore[arg-type]
+            read(tmp_path, *rows)
     (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(InputError, match="columns are missing: row_id"):
         read_moe(tmp_path / "other.csv")

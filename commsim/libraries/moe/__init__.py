@@ -1,5 +1,5 @@
 """How long do dispatch and combine take, by which kernels?"""
 
-from commsim.libraries.moe.exchange import Exchange as Exchange
-from commsim.libraries.moe.exchange import exchange as exchange
-from commsim.libraries.moe.exchange import moe_times as moe_times
+from commsim.libraries.moe.timing import Exchange as Exchange
+from commsim.libraries.moe.timing import exchange as exchange
+from commsim.libraries.moe.timing import moe_times as moe_times

@@ -1,0 +1,200 @@
+"""How long do dispatch and combine take on a machine, by which kernels, and what limits them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from commsim.cli.output import between as span
+from commsim.cli.output import display, document, number, points, table
+from commsim.collectives.layout import Layout
+from commsim.collectives.moe.demand import Op
+from commsim.collectives.moe.routing import Routing
+from commsim.errors import InputError
+from commsim.figures import is_range
+from commsim.hardware.system import System
+from commsim.libraries.calibration import Case
+from commsim.libraries.library import Library
+from commsim.libraries.moe.kernels import kernels
+from commsim.libraries.moe.payload import Load, token_bytes
+from commsim.libraries.moe.timing import NCCL_MODE, Exchange, Where, exchange
+from commsim.libraries.nccl import Nccl
+from commsim.tables.ranges import between
+from commsim.tables.records import Record, records
+from commsim.units import counted
+from commsim.units import show as quantity
+
+OPS: tuple[Op, ...] = ("dispatch", "combine")
+_PANEL = "Dispatch and combine"
+_COUNTED = {
+    "token_expert_pairs": "every copy of a token, one for each of its experts",
+    "token_rank_pairs": "a copy of a token for each rank that has an expert of it",
+    "token_node_pairs_incl_own": "a copy of a token for each node that has an expert of it",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is dispatched or combined, among how many ranks (None: all), and by which kernels."""
+
+    ep: int | None
+    tokens: int | None
+    hidden: int | None
+    top_k: int | None
+    experts: int | None
+    groups: int | None
+    skew: float | None
+    precision: str | None
+    mode: str | None
+    multiprocessors: int | None
+
+    def __bool__(self) -> bool:
+        """Whether anything was said at all."""
+        return any(value is not None for value in vars(self).values())
+
+    @property
+    def load(self) -> Load:
+        """What each rank sends. InputError when it is not said, or is nothing."""
+        tokens, hidden = self._needed("tokens"), self._needed("hidden")
+        return Load(tokens, token_bytes(hidden, self.precision or "bf16"))
+
+    @property
+    def routing(self) -> Routing:
+        """Where tokens go. InputError when it is not said, or is nowhere."""
+        return Routing(self._needed("experts"), self._needed("top_k"), self.groups, self.skew or 0.0)
+
+    def _needed(self, name: str) -> int:
+        value: int | None = getattr(self, name)
+        if value is None:
+            raise InputError(
+                name.replace("_", "-"), None, f"--{name.replace('_', '-')} N belongs to dispatch and combine"
+            )
+        return value
+
+
+def asked(
+    ep: Annotated[
+        int | None, typer.Option(metavar="E", rich_help_panel=_PANEL, help="Ranks that share the experts (all).")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(metavar="T", rich_help_panel=_PANEL, help="Tokens of each rank.")
+    ] = None,
+    hidden: Annotated[int | None, typer.Option(metavar="H", rich_help_panel=_PANEL, help="Values of a token.")] = None,
+    top_k: Annotated[int | None, typer.Option(metavar="K", rich_help_panel=_PANEL, help="Experts of a token.")] = None,
+    experts: Annotated[int | None, typer.Option(metavar="X", rich_help_panel=_PANEL, help="Experts in all.")] = None,
+    groups: Annotated[
+        int | None, typer.Option(metavar="G", rich_help_panel=_PANEL, help="Scale-up domains of a token at most (any).")
+    ] = None,
+    skew: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", rich_help_panel=_PANEL, help="Of lognormal popularity: 0 even, 1.07 as measured (0)."
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(metavar="P", rich_help_panel=_PANEL, help="bf16, fp8 (with scales), nvfp4 ... (bf16)")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="M", rich_help_panel=_PANEL, help="normal, hybrid, low_latency, nccl (normal)."),
+    ] = None,
+    multiprocessors: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_PANEL, help="Of each GPU, for the kernels (24).")
+    ] = None,
+) -> Asked:
+    """Return what the options of dispatch and combine say."""
+    return Asked(ep, tokens, hidden, top_k, experts, groups, skew, precision, mode, multiprocessors)
+
+
+def show(op: str, machine: System, library: Library, given: Asked, *, every: bool, as_json: bool) -> None:
+    """Print how long a dispatch or combine takes in one mode, or in every one. InputError for what cannot be."""
+    modes = list(_modes(given, library, every=every))
+    cases = ("nominal", *(("high", "low") if _uncertain(machine) else ()))
+    found = [[_timed(op, mode, machine, library, replace(given, mode=mode), case) for case in cases] for mode in modes]
+    found.sort(key=lambda ends: ends[0].seconds)
+    rows = [_row(*ends) for ends in found]
+    if as_json:
+        return document(rows)
+    first = found[0][0]
+    return display(*_heading(first, machine, given), _table(rows), *_notes(found, machine, given))
+
+
+def refuse(given: Mapping[str, object], expected: str) -> None:
+    """Raise InputError at the first option that was given although it says nothing here."""
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(name.replace("_", "-"), value, expected)
+
+
+def _modes(given: Asked, library: Library, *, every: bool) -> Iterator[str]:
+    """The modes asked for. InputError where an option has no meaning in them."""
+    if every and given.mode:
+        raise InputError("mode", given.mode, "either --mode or --all (every mode) belongs here")
+    modes = [NCCL_MODE, *kernels().kernels] if every else [given.mode or "normal"]
+    if NCCL_MODE not in modes and not isinstance(library, Nccl):
+        raise InputError("library", library.name, f"kernels do {modes[0]} themselves: take --mode {NCCL_MODE}")
+    yield from modes
+
+
+def _timed(op: str, mode: str, machine: System, library: Library, given: Asked, case: str) -> Exchange:
+    ranks = given.ep if given.ep is not None else machine.gpus
+    if not 1 <= ranks <= machine.gpus:
+        raise InputError("ep", ranks, f"1 to {machine.gpus} belong here: the machine's GPUs (--nodes N takes more)")
+    layout = Layout(((ranks, 1),), ((machine.gpus // ranks, ranks),))
+    where = Where(layout, machine.topology, Case(case))  # type: ignore[arg-type] # corners are texts
+    taken = None if mode == NCCL_MODE and given.mode is None else given.multiprocessors
+    return exchange(op, given.load, given.routing, where, mode=mode, multiprocessors=taken, library=library)  # type: ignore[arg-type]
+
+
+def _uncertain(machine: System) -> bool:
+    return any(is_range(value) for link in machine.topology.kinds for value in (link.bandwidth, link.latency))
+
+
+def _row(nominal: Exchange, *ends: Exchange) -> Record:
+    (row,) = records(nominal)
+    return row | {"range": between(*(records(end)[0] for end in ends)) or None}
+
+
+def _heading(one: Exchange, machine: System, given: Asked) -> list[str]:
+    place = escape(f"{counted(one.ranks, 'GPU')} of {machine.name}")
+    precision, experts = given.precision or "bf16", f"each to {given.top_k} of {given.experts} experts"
+    return [
+        f"[bold]{one.op} among {place}[/], {counted(machine.nodes, 'node')}",
+        f"{given.tokens:,} tokens a rank of {given.hidden:,} values in {precision}, {experts}",
+        "",
+    ]
+
+
+def _table(rows: list[Record]) -> Table:
+    ranged = any(row["range"] for row in rows)
+    listed = table(
+        "\nmode", ">time\nus", *([">time\nrange"] if ranged else ()), ">algbw\nGB/s", ">busbw\nGB/s", "\nlimited by"
+    )
+    for row in rows:
+        low, high = row["range"]["time_s"] if row["range"] else (row["time_s"],) * 2
+        ends = [span(low, high, "s")] * ranged
+        rates = (f"{row[key] / 1e9:,.1f}" for key in ("algbw_bytes_per_s", "busbw_bytes_per_s"))
+        limit = escape(row["bottleneck"].partition(" (")[0])
+        listed.add_row(row["algorithm"], f"[bold]{number(row['time_s'] * 1e6, 4)}[/]", *ends, *rates, limit)
+    return listed
+
+
+def _notes(found: list[list[Exchange]], machine: System, given: Asked) -> list[RenderableType]:
+    """What is counted, how uneven it is, and what the machine's figures rest on."""
+    counts: dict[str, list[str]] = {}
+    for first, *_ in found:
+        counts.setdefault(first.counts, []).append(first.mode)
+    said = [f"algbw of {', '.join(modes)} counts {_COUNTED[what]}, its own too" for what, modes in counts.items()]
+    first = found[0][0]
+    said += ["busbw is the part of it that leaves the node, or on one node the rank"]
+    if given.skew and first.ranks > 1:
+        uneven = given.routing.spread([0] * first.ranks).imbalance
+        said += [f"the fullest rank gets {uneven:.2f} times the mean, and all wait for it"]
+    said += [f"each rank sends {quantity(given.load.tokens * given.load.token, 'B', 3)}, before copies"]
+    return points("notes", [*said, *machine.assumptions])
