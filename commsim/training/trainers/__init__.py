@@ -1,0 +1,1 @@
+"""What does a trainer's own configuration say of the plan and the recipe?"""

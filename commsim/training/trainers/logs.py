@@ -1,0 +1,41 @@
+"""How long did a step take, by what a trainer printed?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from commsim.errors import InputError
+from commsim.units import parse
+
+if TYPE_CHECKING:
+    from commsim.units import Seconds
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
+_TORCHTITAN = re.compile(r"\btps:\s*([\d,]+)")
+_NEMO = re.compile(r"train_step_timing in s[:=]\s*([\d.]+)")
+_DEEPSPEED = re.compile(r"\biter(?:ation)? time \(s\):\s*([\d.]+)")
+
+
+def measured_step(text: str, tokens_per_rank: float) -> Seconds:
+    """Return the time of a step that a person measured, s: `12.3 s`, or a line of a trainer's log.
+
+    torchtitan prints tokens per second and device, of which `tokens_per_rank` (tokens of a step over all ranks) make a
+    step. InputError for a text that says no time.
+    """
+    plain = _COLOURS.sub("", text)
+    for expression, unit in ((_MEGATRON, 1e-3), (_NEMO, 1.0), (_DEEPSPEED, 1.0)):
+        found = expression.search(plain)
+        if found:
+            return _positive(float(found[1]) * unit, text)
+    rate = _TORCHTITAN.search(plain)
+    if rate:
+        return tokens_per_rank / _positive(float(rate[1].replace(",", "") or 0), text)
+    return _positive(parse(plain, "s", "measured"), text)
+
+
+def _positive(value: float, text: str) -> float:
+    if value <= 0:
+        raise InputError("measured", text, "a time above 0 s belongs here, or a line of a trainer's log")
+    return value

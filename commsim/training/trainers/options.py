@@ -1,0 +1,69 @@
+"""What does a key of somebody's trainer configuration say, and was every key understood?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from commsim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0", "none", "null"}
+MOST = 10**9
+
+
+class Options:
+    """A flat table of a trainer's options, asked for by the kind of value that belongs there.
+
+    An option may be absent, null or the text "auto": all mean that its trainer chooses. What was asked for is
+    remembered, so that what nobody asked for can be said.
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        """Hold the options; `where` names the file in errors."""
+        self.values = {key: value for key, value in values.items() if value is not None and value != "auto"}
+        self.where = where
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self._get(name) is not None
+
+    def _get(self, name: str) -> Any:  # noqa: ANN401 - whatever stands in the file
+        self.asked.add(name)
+        return self.values.get(name)
+
+    def count(self, name: str, default: int = 0, least: int = 0) -> int:
+        """Return the whole number of that name; InputError for another value."""
+        given = self._get(name)
+        if given is None:
+            return default
+        number = int(given) if isinstance(given, str) and given.strip().isdecimal() else given
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= MOST:
+            raise InputError(f"{self.where}: {name}", given, f"a whole number of at least {least} belongs here")
+        return number
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return the truth value of that name; a flag without a value is true. InputError for another value."""
+        given = self._get(name)
+        if given is None:
+            return default
+        word = str(given).strip().lower()
+        if isinstance(given, bool) or word in _TRUE | _FALSE:
+            return word in _TRUE
+        raise InputError(f"{self.where}: {name}", given, "true or false belongs here")
+
+    def text(self, name: str, among: Iterable[str] = ()) -> str:
+        """Return the text of that name, "" when it is absent; InputError when it is none of `among`."""
+        given = self._get(name)
+        word = "" if given is None else str(given).strip().lower()
+        choices = tuple(among)
+        if word and choices and word not in choices:
+            raise InputError(f"{self.where}: {name}", given, "no such choice", among=choices)
+        return word
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the words of a list, written as a list or as one text `[a b]` or `a,b`."""
+        given = self._get(name)
+        text = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+        return tuple(text.strip().strip("[]").replace(",", " ").replace("'", "").replace('"', "").split())
