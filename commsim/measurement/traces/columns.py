@@ -146,7 +146,7 @@ def _parquet(path: Path) -> dict[str, Column]:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
     except ImportError:
-        raise LackError(f"{path.name}: reading Parquet needs pyarrow (pip install 'commsim[traces]')") from None
+        raise LackError(f"{path.name}: reading Parquet needs pyarrow (pip install 'commsim[parquet]')") from None
     try:
         file = pq.ParquetFile(path)
         if file.metadata.num_rows > MOST_ROWS:

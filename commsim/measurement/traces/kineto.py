@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.errors import InputError, LackError
+from commsim.errors import InputError
 from commsim.measurement import fields
 from commsim.measurement.traces.columns import unpacked
 from commsim.measurement.traces.events import UNNUMBERED, EventTrace, Rows, assembled
@@ -132,7 +132,8 @@ def _group(op: str, arguments: fields.Entry) -> str:
 def _rank(path: Path) -> _Rank:
     """What a file tells; of one that ends early all that it has."""
     found = _Rank(path.name)
-    ijson = _ijson(path)
+    import ijson  # type: ignore[import-untyped]
+
     with unpacked(path) as stream:
         first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     with unpacked(path) as stream:
@@ -171,12 +172,3 @@ def _distributed(found: _Rank, ijson: ModuleType, path: Path) -> None:
     found.world = world if isinstance(world, int) and world > 0 else None
     rank = told.get("rank")
     found.rank = rank if isinstance(rank, int) and rank >= 0 else rank_of(path.name)
-
-
-def _ijson(path: Path) -> ModuleType:
-    try:
-        import ijson  # type: ignore[import-untyped]
-    except ImportError:
-        raise LackError(f"{path.name}: reading traces of Kineto needs ijson (pip install 'commsim[traces]')") from None
-    module: ModuleType = ijson
-    return module

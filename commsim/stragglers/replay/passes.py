@@ -11,8 +11,12 @@ from commsim.measurement.traces.steps import BACKWARD, FORWARD, PAUSE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from commsim.measurement.traces.steps import Floats, StepTrace
     from commsim.stragglers.replay.ideal import Parts
+
+    Bools = NDArray[np.bool_]
 
 
 class Alike(NamedTuple):
@@ -63,18 +67,23 @@ def without_pauses(trace: StepTrace, parts: Parts) -> Parts:
     """
     calm = dict(parts.seconds)
     if BACKWARD in calm:
-        forward, backward = _matched(trace, parts.seconds)
-        paused = _long(forward) & ~_long(backward)
-        usual = np.median(forward, axis=(1, 2), keepdims=True)
-        sort = np.argsort(np.argsort(trace.chunk[FORWARD], axis=1, kind="stable"), axis=1)[:, :, None, None]
-        calm[FORWARD] = np.take_along_axis(np.where(paused, usual, forward), sort, axis=1)
+        where, usual = paused(trace, parts.seconds)
+        calm[FORWARD] = np.where(where, usual, calm[FORWARD])
     if PAUSE in calm:
         calm[PAUSE] = np.zeros_like(calm[PAUSE])
     return parts._replace(seconds=calm)
 
 
-def _long(seconds: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def paused(trace: StepTrace, seconds: Mapping[str, Floats]) -> tuple[Bools, Floats]:
+    """Return which forward passes are too long, [stage, turn, step, replica], and what is usual for each worker, s."""
+    forward, backward = _matched(trace, seconds)
+    sort = np.argsort(np.argsort(trace.chunk[FORWARD], axis=1, kind="stable"), axis=1)[:, :, None, None]
+    where = np.take_along_axis(_long(forward) & ~_long(backward), sort, axis=1)
+    return where, np.median(forward, axis=(1, 2), keepdims=True)
+
+
+def _long(seconds: Floats) -> Bools:
     usual = np.median(seconds, axis=(1, 2), keepdims=True)
     away = np.median(np.abs(seconds - usual), axis=(1, 2), keepdims=True) * _MAD
-    found: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = seconds > np.maximum(usual * OUTLIER, usual + FAR * away)
+    found: Bools = seconds > np.maximum(usual * OUTLIER, usual + FAR * away)
     return found

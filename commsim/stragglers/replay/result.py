@@ -48,6 +48,16 @@ class Waiting:
     last: float
 
 
+@dataclass(frozen=True)
+class Span:
+    """When an operation began and ended in one step, as it was and as it would be, s from the start of the step."""
+
+    op: str
+    stage: int
+    actual: tuple[Seconds, Seconds]
+    ideal: tuple[Seconds, Seconds]
+
+
 @dataclass(frozen=True, eq=False)
 class Replay:
     """The steps of a trace as they were and as they would be if nobody were late; None where a trace cannot tell.
@@ -55,7 +65,8 @@ class Replay:
     Each `by_...` holds the slowdown of the ideal step if only those operations are as slow as they were. Ranks are
     those of the data axis where there are stages (see `workers` for each place). `shares` say which part of the time
     lost would be won by mending one thing alone: `M_W` the worst 3 % of the workers, `M_S` the last stage.
-    `by_step` are the slowdowns of each step, `measured` what a step took by the clock, host and all.
+    `by_step` are the slowdowns of each step, `measured` what a step took by the clock, host and all. `transfers` are
+    what communication takes once all are there; `timeline` is the median step of the slowest replica.
     """
 
     source: str
@@ -72,6 +83,7 @@ class Replay:
     measured: Seconds | None = None
     transfers: Mapping[str, Seconds] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
+    timeline: tuple[Span, ...] = ()
     repairs: tuple[str, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from commsim.stragglers.replay.graph import meetings
 from commsim.stragglers.replay.ideal import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -61,21 +61,35 @@ class Scenarios:
         firsts = range(0, len(kept), block)
         return np.concatenate([self._solved(np.array(kept[first : first + block])) for first in firsts])
 
+    def spans(self, kept: Sequence[Kept], step: int, replica: int) -> dict[Node, Floats]:
+        """Return when each operation of one step of one replica begins and ends, [begin or end, scenario] in s."""
+        return {
+            node: np.stack([start[:, step, min(replica, start.shape[2] - 1)], end[:, step, replica]])
+            for node, start, end in self._nodes(np.array(kept))
+        }
+
     def _solved(self, kept: Kept) -> Floats:
-        """The steps of some scenarios; ends are forgotten once nobody waits for them any more."""
+        """The steps of some scenarios."""
+        last = np.zeros((len(kept), self.trace.shape[0]))
+        for _, _, end in self._nodes(kept):
+            np.maximum(last, end.max(axis=2), out=last)
+        return last
+
+    def _nodes(self, kept: Kept) -> Iterator[tuple[Node, Floats, Floats]]:
+        """Each operation, when it begins and when it ends; ends are forgotten once nobody waits for them any more."""
         ends: dict[Node, Floats] = {}
         uses = self._uses.copy()
-        last = np.zeros((len(kept), self.trace.shape[0]))
         for one in self.meetings:
             start = self._start(one, ends, len(kept))
             for node, after in zip(one.members, one.after):
-                ends[node] = start + self._seconds(node, kept)
-                np.maximum(last, ends[node].max(axis=2), out=last)
+                end = start + self._seconds(node, kept)
+                if node in self._uses:
+                    ends[node] = end
+                yield node, start, end
                 for other in after:
                     uses[other] -= 1
                     if not uses[other]:
                         del ends[other]
-        return last
 
     @cached_property
     def _uses(self) -> Counter[Node]:

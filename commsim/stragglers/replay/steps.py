@@ -17,7 +17,7 @@ import numpy as np
 from commsim.measurement.traces.steps import COMMUNICATION, MESSAGES, OPERATIONS
 from commsim.stragglers.replay.causes import Signs, recognised
 from commsim.stragglers.replay.passes import alike, without_pauses
-from commsim.stragglers.replay.result import Replay, Worker
+from commsim.stragglers.replay.result import Replay, Span, Worker
 from commsim.stragglers.replay.scenarios import Scenarios
 from commsim.stragglers.replay.schedule import ordered
 
@@ -68,7 +68,20 @@ class _WhatIf:
             by_step=tuple((self._ends[0] / self._ends[1]).tolist()),
             measured=None if trace.measured is None else float(trace.measured.mean()),
             transfers={op: seconds for op, seconds in parts.ideal.items() if op in COMMUNICATION},
+            timeline=self._timeline(),
             repairs=(*trace.repairs, *parts.repairs),
+        )
+
+    def _timeline(self) -> tuple[Span, ...]:
+        """The passes and what follows them, of the step in the middle of all, in the replica that is slowest."""
+        steps = self._ends[0]
+        step = int(np.argsort(steps, kind="stable")[steps.size // 2])
+        every = self.scenarios.everything
+        spans = self.scenarios.spans([every, ~every], step, self.worst[0].replica)
+        return tuple(
+            Span(node.op, node.stage, *((float(begin), float(end)) for begin, end in both.T))
+            for node, both in spans.items()
+            if node.op not in MESSAGES
         )
 
     @cached_property

@@ -28,7 +28,7 @@ class Work:
 
     `parts` [arrival, part] is what a rank does since the meeting `since` (START: the beginning), in s by the operations
     `names`; `waits` [arrival], until the last has come. `first[m]` is the first arrival of meeting m; the last meeting
-    is the end of the trace. `transfer` [meeting] in s, `op` and `kind` [meeting]: alike in other steps.
+    is the end of the trace. `transfer` [meeting] in s, `op`, `kind` (alike in other steps) and `step` [meeting].
     """
 
     rank: Ints
@@ -40,6 +40,7 @@ class Work:
     transfer: Floats
     op: tuple[str, ...]
     kind: Ints
+    step: Ints
     backwards: int
 
     @property
@@ -130,6 +131,7 @@ class _Arrivals:
             transfer=np.append(np.maximum(transfer, 0.0), 0.0),
             op=op,
             kind=kind,
+            step=np.append(trace.step[self.met[first]], trace.step.max()),
             backwards=int(np.count_nonzero(transfer < 0)),
         )
 
