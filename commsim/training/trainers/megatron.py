@@ -97,7 +97,7 @@ def _chunks(of: Options, pipeline: int) -> tuple[int, tuple[int, ...], list[str]
 
 
 def _laid_out(text: str, where: str) -> tuple[int, ...]:
-    """The layers of each chunk of `Et*2|(tt|)*5t|tmL`: E is the embedding, t a layer, m a prediction module, L the loss."""
+    """The layers of each chunk of `Et*2|(tt|)*5t|tmL`: E embedding, t layer, m prediction module, L loss."""
     plain = text.strip("'\"").replace(",", "").lower()
     for _ in range(plain.count("*")):
         plain = _STAGE.sub(lambda found: (found[1] or found[3]) * int(found[2] or found[4]), plain, count=1)

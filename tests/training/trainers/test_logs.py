@@ -1,0 +1,30 @@
+"""Is the time of a step read from what trainers print?"""
+
+from __future__ import annotations
+
+import pytest
+
+from commsim.errors import InputError
+from commsim.training.trainers.logs import measured_step
+
+TOKENS = 8192.0
+LINES = {
+    "12.3 s": 12.3,
+    "850ms": 0.85,
+    " iteration 10/ 100 | consumed samples: 1280 | elapsed time per iteration (ms): 1234.5 | throughput per GPU "
+    "(TFLOP/s/GPU): 420.5 |": 1.2345,
+    "step: 10  loss: 5.1  memory: 48.5GiB(51%)  tps: 2,931  tflops: 169.77  mfu: 54.42%": TOKENS / 2931,
+    "\x1b[36mstep: 10\x1b[0m  \x1b[35mtps: 1,024\x1b[0m": 8.0,
+    "Training epoch 0: train_step_timing in s: 3.25": 3.25,
+}
+
+
+@pytest.mark.parametrize(("text", "seconds"), LINES.items())
+def test_lines(text: str, seconds: float) -> None:
+    assert measured_step(text, TOKENS) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["12.3", "fast", "0 s", "tps: 0", "-3 s", "nan s", ""])
+def test_what_says_no_time(text: str) -> None:
+    with pytest.raises(InputError):
+        measured_step(text, TOKENS)
