@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from commsim.stragglers.simulate import Stage
 
 
-class Attributed(NamedTuple):
+@dataclass(frozen=True)
+class Attributed:
     """What one of the causes does to the mean step, as slowdowns over the ideal one.
 
     alone: only it at work (break only this). without: all but it (fix only this), of `together`, all of them. The draws

@@ -82,6 +82,10 @@ class Cast:
         }[target.each]
         return stages, members, replicas
 
+    def has(self, target: Target) -> bool:
+        """Return whether there are as many of a target as it names or counts."""
+        return max((target.count or 1) - 1, *target.which, 0) < math.prod(self.shape(target))
+
     def numbered(self, target: Target) -> Ints:
         """Return where the target's numbers stand in its shape, flat; InputError for one that is not there."""
         size = math.prod(self.shape(target))

@@ -67,7 +67,7 @@ def kind_of(value: Straggler) -> str:
 
 def written(value: Straggler) -> str:
     """Return the cause as a line, as `cause` reads it (but for effects, which only tables describe)."""
-    fields = " ".join(f"{name}={_line(one)}" for name, one in _plain(value).items())
+    fields = " ".join(f"{name}={_line(one).strip('[]')}" for name, one in _plain(value).items())
     return f"{kind_of(value)}: {fields}" if fields else kind_of(value)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,10 +24,11 @@ _OPERATIONS = 4 * 10**6
 _STEPS = (20, 2000)
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True)
+class Point:
     """The slowdown over the ideal step on so many GPUs: its mean with the standard error, and quantiles.
 
-    lost: what failures lose, in parts of the time of the steps.
+    lost: what failures lose, in parts of the time of the steps; infinite where a job never comes to its end.
     """
 
     gpus: int
@@ -51,7 +52,7 @@ def curve(
 
     Replicas are added to those of the estimate or taken away, each with as many micro-batches; what one of them does,
     and what they say to each other, stays as estimated, so that a curve shows the causes alone. `done` is told the GPUs
-    of each point. InputError when not one replica fits.
+    of each point. GPUs on which whoever is named or counted is not there have no point. InputError when there is none.
     """
     known, stage = tuple(one.on(estimate) for one in causes), staged(estimate)
     each = stage.cast.stages * stage.cast.members
@@ -60,15 +61,26 @@ def curve(
     found = []
     for replicas in _replicas(each, most):
         wide = replace(stage, cast=stage.cast.of_replicas(replicas))
+        if not all(wide.cast.has(effect.target) for one in known for effect in one.effects):
+            continue
         steps = int(np.clip(_OPERATIONS // wide.operations, *_STEPS))
         slowdown = Drawing(steps, steps, seed).steps(wide, known) / stage.seconds
         p50, p95, p99 = np.quantile(slowdown, (0.5, 0.95, 0.99)).tolist()
         error = float(slowdown.std(ddof=1)) / math.sqrt(steps)
-        lost = sum(one.lost(replicas * each) for one in known if isinstance(one, Failures))
+        lost = sum(_lost(one, replicas * each) for one in known if isinstance(one, Failures))
         found.append(Point(replicas * each, float(slowdown.mean()), error, p50, p95, p99, lost))
         if done:
             done(replicas * each)
+    if not found:
+        raise InputError("curve: causes", len(known), f"ranks, links and stages that are there on {most:,} GPUs")
     return tuple(found)
+
+
+def _lost(failures: Failures, gpus: int) -> float:
+    try:
+        return failures.lost(gpus)
+    except InputError:
+        return math.inf
 
 
 def _replicas(each: int, most: int) -> list[int]:

@@ -174,6 +174,8 @@ def expert_share(estimate: Estimate) -> float:
     0 where no experts are dealt out.
     """
     setting = estimate.setting
+    if setting.plan.expert == 1 or not any(block.experts for block in setting.model.blocks):
+        return 0.0
     recipe = replace(setting.recipe, imbalance=setting.recipe.imbalance + 1.0)
     twice = replace(estimate, setting=replace(setting, recipe=recipe))
     before, after = (float(parts(one).compute.sum()) for one in (estimate, twice))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,8 @@ _PATHS = 10
 """Of these, steps whose critical path is followed."""
 
 
-class Late(NamedTuple):
+@dataclass(frozen=True)
+class Late:
     """A group: the ranks of one stage of one replica. Its own work over what it should be, and the share of steps.
 
     slower: its operations, on average, over the ideal ones. last: the share of steps in which the others wait for its
@@ -63,7 +64,7 @@ def waits(stage: Stage, causes: Sequence[Straggler], seed: int) -> Waits:
         ends = stage.ends(work)
         slower.append(_own(stage, work))
         idle.append(ends.last.max(axis=2, keepdims=True) - ends.last)
-        last.append(_last(stage, ends))
+        last.append(last_of(stage, ends))
         paths += [_path(stage, work, trial, int(last[-1][trial])) for trial in range(_PATHS - len(paths))]
     found = np.concatenate(slower, axis=1).mean(axis=1), np.concatenate(idle, axis=1).mean(axis=1)
     which = np.bincount(np.concatenate(last), minlength=stage.cast.replicas) / STEPS
@@ -78,20 +79,25 @@ def _own(stage: Stage, work: Work) -> Floats:
     return np.broadcast_to(mean / ideal, (stage.cast.stages, trials, replicas))
 
 
-def _last(stage: Stage, ends: Ends) -> Ints:
-    """The replica for which the others wait, [trial]: the last on the stage that is done last."""
+def last_of(stage: Stage, ends: Ends) -> Ints:
+    """Return the replica for which the others wait, [trial]: the last on the stage that is done last."""
     late = ends.last + (stage.parts.data + stage.parts.rest)[:, None, None]
     found: Ints = late.max(axis=0).argmax(axis=1)
     return found
 
 
+def alone(stage: Stage, work: Work, trial: int, replica: int) -> tuple[Floats, Floats]:
+    """Return the operations and messages of one replica in one step, [kind, chunk, micro-batch or 1] in s each."""
+    kinds, chunks, _ = stage.parts.program.dims
+    ours = [part[..., trial % part.shape[4], replica % part.shape[5]][..., None, None] for part in work[:2]]
+    durations, delays = (stage.parts.chunked(part, kinds, chunks)[..., 0, 0] for part in ours)
+    return durations, delays
+
+
 def _path(stage: Stage, work: Work, trial: int, replica: int) -> Floats:
     """The share of the critical path of a replica's step that lies on each stage, [stage]."""
-    kinds, chunks, _ = stage.parts.program.dims
-    alone = [part[..., trial % part.shape[4], replica % part.shape[5]][..., None, None] for part in work[:2]]
-    durations, delays = (stage.parts.chunked(part, kinds, chunks)[..., 0, 0] for part in alone)
     found = np.zeros(stage.cast.stages)
-    path = critical_path(stage.parts.program, durations, delays)
+    path = critical_path(stage.parts.program, *alone(stage, work, trial, replica))
     for one in path:
         found[one.stage] += (one.finish - one.start) * (one.kind != "message")
     return found / path[-1].finish
@@ -104,12 +110,12 @@ def _groups(stage: Stage, slower: Floats, idle: Floats, last: Floats) -> tuple[L
     places = zip(*np.unravel_index(order[:_MOST], slower.shape))
     return tuple(
         Late(
-            int(at),
-            int(replica),
-            tuple(cast.ranks_of(int(at), int(replica)).tolist()),
-            float(slower[at, replica]),
-            float(last[replica]),
-            float(held[at]),
+            stage=int(at),
+            replica=int(replica),
+            ranks=tuple(cast.ranks_of(int(at), int(replica)).tolist()),
+            slower=float(slower[at, replica]),
+            last=float(last[replica]),
+            holds_up=float(held[at]),
         )
         for at, replica in places
     )

@@ -91,11 +91,17 @@ def test_a_curve_meets_the_exact_integral() -> None:
         assert point.slowdown == pytest.approx(expected, abs=4 * point.error), point.gpus
 
 
+def test_a_curve_begins_where_whoever_is_named_is_there() -> None:
+    named, counted = SlowRank(ranks=(31,)), SlowRank(count=20)
+    assert [point.gpus for point in curve(step(PIPED), [named], most=64)] == [32, 64]
+    assert [point.gpus for point in curve(step(PIPED), [counted], most=64)] == [32, 64]
+
+
 def test_curves_refuse_what_is_not_there() -> None:
     with pytest.raises(InputError, match="curve: most"):
         curve(step(PIPED), [], most=4)
-    with pytest.raises(InputError, match="rank: 31"):
-        curve(step(PIPED), [SlowRank(ranks=(31,))])
+    with pytest.raises(InputError, match="curve: causes"):
+        curve(step(PIPED), [SlowRank(ranks=(31,))], most=16)
     for tokens in (0.0, -1.0, math.inf):
         with pytest.raises(InputError, match="tokens"):
             whole(run(step(PIPED), [], steps=2), tokens)

@@ -1,0 +1,200 @@
+"""What do slow ranks, slow links and jitter cost, which of them, and what would help?"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from commsim.cli.job import plan, recipe
+from commsim.cli.options import Json, Plot, library, machine, takes
+from commsim.cli.output import display, document
+from commsim.cli.stragglers_summary import curves, mended, summary, training
+from commsim.errors import InputError, PartialError
+from commsim.hardware.catalogue import load
+from commsim.hardware.system import System
+from commsim.libraries.library import Library
+from commsim.stragglers import causes as read
+from commsim.stragglers.attribution import amplified
+from commsim.stragglers.curve import Point, curve
+from commsim.stragglers.kinds import KINDS, Failures, Straggler
+from commsim.stragglers.kinds.failures import LLAMA_3
+from commsim.stragglers.mitigations import MITIGATIONS, Outcome, mitigate
+from commsim.stragglers.presets import preset as preset_of
+from commsim.stragglers.run import Run, run
+from commsim.stragglers.waits import waits
+from commsim.stragglers.whole import Whole, whole
+from commsim.tables.records import Record, records
+from commsim.training.configs.well_known import model as model_of
+from commsim.training.estimate import estimate
+from commsim.training.plan import Plan
+from commsim.units import parse
+
+_CAUSES, _DRAWS, _WHAT, _WHOLE = "Causes", "Draws", "What else", "A whole training"
+_EVERY = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+
+def wanted(
+    cause: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CAUSE", rich_help_panel=_CAUSES, help="Such as 'slow-rank: factor=1.1 count=1'; again."),
+    ] = None,
+    causes: Annotated[
+        Path | None, typer.Option(metavar="FILE", rich_help_panel=_CAUSES, help="A YAML list of causes.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=_CAUSES, help="A cluster: dedicated or shared.")
+    ] = None,
+) -> tuple[Straggler, ...]:
+    """Return the causes of all three. InputError when there is none."""
+    found = [*(preset_of(preset).causes if preset else ()), *(read.causes(causes) if causes else ())]
+    found += [read.cause(text) for text in cause or ()]
+    if not found:
+        kinds = ", ".join(KINDS)
+        raise InputError("cause", None, f"--cause, --causes FILE or --preset dedicated belongs here; kinds: {kinds}")
+    return tuple(found)
+
+
+def failures(
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N", rich_help_panel=_WHOLE, help="Of the whole training: 15T, 15e12.")
+    ] = None,
+    mtbf: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Between failures of the job (Llama 3's, by GPU)."),
+    ] = None,
+    restart: Annotated[
+        str, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Until it runs again (MegaScale).")
+    ] = "10 min",
+    checkpoint_every: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Of work (what costs least, by Daly).")
+    ] = None,
+    checkpoint_cost: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="In which nobody works.")
+    ] = None,
+) -> tuple[float | None, Callable[[int], Failures] | None]:
+    """Return the tokens, and the failures that the options describe for so many GPUs."""
+    given = checkpoint_every is not None or checkpoint_cost is not None
+    if not given and mtbf is not None:
+        raise InputError("mtbf", mtbf, "--checkpoint-every or --checkpoint-cost belongs beside it")
+    count = _tokens(tokens) if tokens is not None else None
+    if not given:
+        return count, None
+    every = None if checkpoint_every is None else parse(checkpoint_every, "s", "checkpoint-every")
+    cost = parse(checkpoint_cost or "0 s", "s", "checkpoint-cost")
+    known = Failures(parse(restart, "s", "restart"), every, writing=cost)
+    between = None if mtbf is None else parse(mtbf, "s", "mtbf")
+    if between == 0:
+        raise InputError("mtbf", mtbf, "a time above 0 belongs here")
+    return count, lambda gpus: replace(known, per_gpu_hour=3600 / between / gpus if between else LLAMA_3)
+
+
+def _tokens(text: str) -> float:
+    match = re.fullmatch(r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMBT]?)\s*", text, re.IGNORECASE)
+    if not match or not float(match[1]):
+        raise InputError("tokens", text, "a number above 0, such as 15T or 15e12, belongs here")
+    return float(match[1]) * _EVERY.get(match[2].upper(), 1.0)
+
+
+@takes(machine=machine, plan=plan, recipe=recipe, library=library, wanted=wanted, failures=failures)
+def stragglers(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name such as llama3.1-70b, or a config.json.")],
+    machine: System,
+    plan: Plan,
+    recipe: dict[str, Any],
+    library: Library,
+    wanted: tuple[Straggler, ...],
+    failures: tuple[float | None, Callable[[int], Failures] | None],
+    steps: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Steps that are drawn.")] = 10_000,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Of so many jobs (each step its own).")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Of the draws.")] = 0,
+    mitigation: Annotated[
+        list[str] | None,
+        typer.Option("--mitigate", metavar="NAME", rich_help_panel=_WHAT, help=f"{', '.join(MITIGATIONS)}; again."),
+    ] = None,
+    with_curve: Annotated[
+        bool, typer.Option("--curve", rich_help_panel=_WHAT, help="The slowdown on 8 to 100,000 GPUs.")
+    ] = False,
+    also: Annotated[
+        list[str] | None, typer.Option(metavar="SYSTEM", rich_help_panel=_WHAT, help="Its curve, too; again.")
+    ] = None,
+    as_json: Json = False,
+    plot: Plot = None,
+    figure: Annotated[
+        str, typer.Option(metavar="NAME", help="What to draw: distribution, curve, heatmap, timeline, tornado.")
+    ] = "distribution",
+) -> None:
+    """Say what stragglers cost a training step of MODEL on SYSTEM: how much, which cause, who waits, what helps."""
+    if plot:
+        _known(figure)
+    tokens, failing = failures
+    listed = (*wanted, failing(plan.gpus)) if failing else wanted
+    step = estimate(model_of(model), plan, machine, library=library, **recipe)
+    with _progress("steps", steps) as done:
+        found = run(step, listed, steps=steps, jobs=jobs, seed=seed, done=done)
+    outcomes = [mitigate(found, read.described(MITIGATIONS, name, "mitigation")) for name in mitigation or ()]
+    ways: dict[str, tuple[Point, ...]] = {}
+    if with_curve or also or (plot and figure == "curve"):
+        ways[machine.name] = curve(step, listed, seed=seed)
+    for name in also or ():
+        other = estimate(model_of(model), plan, load(name, gpus=plan.gpus), library=library, **recipe)
+        ways[name] = curve(other, listed, seed=seed)
+    training_of = whole(found, tokens) if tokens else None
+    if plot:
+        _draw(plot, figure, found, ways)
+    _answer(found, outcomes, ways, training_of, as_json=as_json)
+    if found.interrupted:
+        raise PartialError(
+            f"stragglers: interrupted after {found.seconds.size} of {steps} steps; they are in the answer"
+        )
+
+
+def _answer(
+    found: Run, outcomes: list[Outcome], ways: dict[str, tuple[Point, ...]], of: Whole | None, *, as_json: bool
+) -> None:
+    """Print the run and what was asked for beside it."""
+    few = found.drawing.fewer(found.stage)
+    groups, late = amplified(found.stage, found.causes, few), waits(found.stage, found.causes, found.seed)
+    if not as_json:
+        parts = [*summary(found, groups, late), *mended(outcomes), *curves(ways), *training(of)]
+        return display(*parts)
+    more: Record = {"amplified": records(groups)[0], "waits": records(late)[0]}
+    more |= {"mitigations": records(outcomes)} if outcomes else {}
+    rows = [{"system": name, **row} for name, points in ways.items() for row in records(points)]
+    more |= ({"curve": rows} if rows else {}) | ({"training": records(of)[0]} if of else {})
+    return document(records(found)[0] | more | {"assumptions": list(found.estimate.assumptions)})
+
+
+def _known(figure: str) -> None:
+    """Refuse a figure that is none; InputError."""
+    from commsim.plots.stragglers import FIGURES
+
+    if figure not in FIGURES:
+        raise InputError("figure", figure, "no such figure", among=FIGURES)
+
+
+def _draw(file: Path, figure: str, found: Run, ways: dict[str, tuple[Point, ...]]) -> None:
+    from commsim.plots.canvas import save
+    from commsim.plots.stragglers import FIGURES
+    from commsim.plots.stragglers_curve import slowdown_by_gpus
+
+    save(slowdown_by_gpus(ways) if figure == "curve" else FIGURES[figure](found), file)
+
+
+@contextmanager
+def _progress(what: str, whole: int) -> Iterator[Callable[[int], object]]:
+    """Show on a terminal how much is done; elsewhere nothing."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(what, total=whole)
+        yield lambda done: bar.update(task, completed=done)
