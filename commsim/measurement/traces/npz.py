@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.errors import InputError
-from commsim.measurement.traces.steps import OPERATIONS, StepTrace
+from commsim.measurement.traces.places import Grid, complete
+from commsim.measurement.traces.steps import FORWARD, OPERATIONS, StepTrace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from commsim.measurement.traces.steps import Floats
-
-    Bools = NDArray[np.bool_]
+    from commsim.measurement.traces.steps import Floats, Ints
 
 MOST = 2**30
 """Bytes that the arrays may take."""
@@ -36,20 +33,21 @@ def read(path: Path) -> StepTrace:
     measured = arrays.pop(_STEP, None)
     seconds = {_NAMES[name]: array for name, array in arrays.items() if name in _NAMES}
     unknown = sorted(arrays.keys() - _NAMES.keys())
-    if not seconds:
-        raise InputError(path.name, unknown, "arrays of operations belong here", among=_NAMES)
-    first = next(iter(seconds.values()))
+    if FORWARD not in seconds:
+        raise InputError(path.name, unknown, "an array forward_compute, and others of operations, belong here")
+    first = seconds[FORWARD]
     for op, array in seconds.items():
         _check(f"{path.name}: {op}", array, first)
     stages, _, steps, replicas = first.shape
-    kept, repairs = _whole_steps(seconds)
-    if not kept.any():
-        raise InputError(path.name, "no step without a gap", "steps of which every operation is known belong here")
+    ranks = np.arange(stages * replicas).reshape(stages, replicas)
+    grid = Grid(seconds, seconds, {}, ranks, np.arange(steps), np.arange(replicas))
+    grid, repairs = complete(grid, path.name)
     return StepTrace(
-        seconds={op: array[:, :, kept] for op, array in seconds.items()},
-        ranks=np.arange(stages * replicas).reshape(stages, replicas),
-        steps=tuple(np.flatnonzero(kept).tolist()),
-        measured=_measured(path.name, measured, kept, steps),
+        seconds=grid.seconds,
+        ranks=grid.ranks,
+        steps=tuple(grid.steps.tolist()),
+        measured=_measured(path.name, measured, grid.steps, steps),
+        replica_numbers=tuple(grid.replicas.tolist()),
         source=path.name,
         repairs=(*repairs, *(f"{name}: left out, no operation that is known" for name in unknown)),
     )
@@ -86,18 +84,7 @@ _BACKWARDS = -0.01
 """Transfers may be a little negative where clocks disagree (StragglerAnalysis keeps them down to 10 ms)."""
 
 
-def _whole_steps(seconds: dict[str, Floats]) -> tuple[Bools, list[str]]:
-    """Which steps have every operation that most steps have, on all replicas."""
-    kept = np.ones(next(iter(seconds.values())).shape[2], dtype=bool)
-    for array in seconds.values():
-        there = ~np.isnan(array)
-        usual = there.mean(axis=(2, 3), keepdims=True) > 1 / 2
-        kept &= (there == usual).all(axis=(0, 1, 3))
-    gone = np.flatnonzero(~kept).tolist()
-    return kept, [f"steps {', '.join(map(str, gone))}: left out, operations are missing"] if gone else []
-
-
-def _measured(source: str, given: Floats | None, kept: Bools, steps: int) -> Floats | None:
+def _measured(source: str, given: Floats | None, kept: Ints, steps: int) -> Floats | None:
     if given is None:
         return None
     if given.shape != (steps,) or not (np.isfinite(given).all() and np.all(given > 0)):

@@ -15,7 +15,7 @@ from commsim.errors import InputError
 from commsim.measurement.traces import columns as table
 from commsim.measurement.traces.messages import matched
 from commsim.measurement.traces.places import Grid, complete, synchronised
-from commsim.measurement.traces.steps import OPERATIONS, PASSES, StepTrace, Turn
+from commsim.measurement.traces.steps import FORWARD, OPERATIONS, PASSES, StepTrace, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +55,8 @@ class _Rows:
     def of(cls, columns: Mapping[str, Column], source: str) -> _Rows:
         op = table.texts(columns, "optype", source)
         known = np.isin(op, OPERATIONS)
-        if not known.any():
-            raise InputError(f"{source}: optype", op[:1].tolist(), "operations belong here", among=OPERATIONS)
+        if FORWARD not in op:
+            raise InputError(f"{source}: optype", op[:1].tolist(), f"operations such as {FORWARD} belong here")
         cut = {name: column[known] for name, column in columns.items()}
         replica, stage, step = (table.whole(cut, name, source) for name in ("dp_rank", "stage", "step"))
         start, duration = (table.numbers(cut, "start_ts", source), table.numbers(cut, "duration", source, least=0))

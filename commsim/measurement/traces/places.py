@@ -50,16 +50,26 @@ class Grid:
 def complete(grid: Grid, source: str) -> tuple[Grid, list[str]]:
     """Return the grid without replicas and steps that lack operations, and what was left out.
 
+    Forward passes, which every worker has, are asked for first; of the others, those that half of the rest have.
     InputError where no step is whole.
     """
+    grid, passes = _whole(grid, _lacks(grid, (FORWARD,), 0.0), source)
     grid, extra = _without_extras(grid)
-    lacks = _lacks(grid)
-    gone = lacks.mean(axis=0) > 1 / 2 if not lacks.all() else np.zeros(lacks.shape[1], dtype=bool)
+    grid, others = _whole(grid, _lacks(grid, tuple(grid.seconds), _USUAL), source)
+    return grid, [*grid.said, *extra, *passes, *others]
+
+
+_USUAL = 0.5
+"""An operation belongs in every step if this share of all steps and replicas has it."""
+
+
+def _whole(grid: Grid, lacks: Bools, source: str) -> tuple[Grid, list[str]]:
+    """The grid without the replicas that lack something in most steps, and then without the steps that do."""
+    gone = lacks.mean(axis=0) > _USUAL
     left = ~np.atleast_1d(lacks[:, ~gone].any(axis=1))
     if gone.all() or not left.any():
         raise InputError(source, "no step with all of its operations", "whole steps of one replica or more belong here")
-    said = [*grid.said, *extra]
-    said += [f"replicas {_listed(grid.replicas[gone])}: left out, operations are missing"] * bool(gone.any())
+    said = [f"replicas {_listed(grid.replicas[gone])}: left out, operations are missing"] * bool(gone.any())
     said += [f"{np.count_nonzero(~left)} of {left.size} steps: left out, operations are missing"] * (not left.all())
     return grid.cut(left, ~gone), said
 
@@ -68,22 +78,21 @@ def _without_extras(grid: Grid) -> tuple[Grid, list[str]]:
     """The grid without operations that most steps and replicas do not have."""
     seconds, starts, count = {}, {}, 0
     for op, array in grid.seconds.items():
-        unusual = np.isnan(array).mean(axis=(2, 3), keepdims=True) >= 1 / 2
-        extra = unusual & ~np.isnan(array) & (op != FORWARD)
+        there = ~np.isnan(array)
+        extra = there & (there.mean(axis=(2, 3), keepdims=True) < _USUAL)
         count += int(np.count_nonzero(extra))
         seconds[op], starts[op] = np.where(extra, np.nan, array), np.where(extra, np.nan, grid.starts[op])
     said = [f"{count} operations that most steps do not have: left out"] if count else []
     return replace(grid, seconds=seconds, starts=starts), said
 
 
-def _lacks(grid: Grid) -> Bools:
-    """Which step of which replica lacks an operation that it should have, [step, replica]."""
+def _lacks(grid: Grid, ops: tuple[str, ...], share: float) -> Bools:
+    """Which step of which replica lacks an operation that more than this share of all have, [step, replica]."""
     found = np.zeros((grid.steps.size, grid.replicas.size), dtype=bool)
-    for op, array in grid.seconds.items():
-        there = ~np.isnan(array)
-        usual = (
-            there.any(axis=(2, 3), keepdims=True) if op == FORWARD else there.mean(axis=(2, 3), keepdims=True) > 1 / 2
-        )
+    for op in (one for one in ops if one in grid.seconds):
+        there = ~np.isnan(grid.seconds[op])
+        known = there.mean(axis=(2, 3), keepdims=True)
+        usual = known >= share if share else known > 0
         found |= (usual & ~there).any(axis=(0, 1))
     return found
 
