@@ -42,7 +42,8 @@ class Journal:
         for key, here in run.items():
             there = records[0].get(key)
             if key not in _FREE and there != here:
-                what = f"the run in this file has {key} {there!r}, this one {here!r}; choose another file"
+                old, new = _apart(there, here)
+                what = f"the run in this file has {key} {old}, this one {new}; choose another file"
                 raise InputError("--out", self._path.name, what)
         self.done = Counter(one["case"] for one in records if one.get("record") == "op" and "case" in one)
         return None
@@ -73,3 +74,11 @@ class Journal:
         if not all(isinstance(one, dict) for one in found) or (found and found[0].get("record") != "run"):
             raise InputError("--out", self._path.name, "this file holds something else than a run; choose another")
         return found
+
+
+def _apart(there: object, here: object) -> tuple[object, object]:
+    """What differs of two values: of two objects, their parts that differ."""
+    if not (isinstance(there, dict) and isinstance(here, dict)):
+        return there, here
+    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+    return {key: there.get(key) for key in keys}, {key: here.get(key) for key in keys}

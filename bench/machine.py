@@ -82,9 +82,11 @@ def settings(backend: str) -> dict[str, str]:
     """Return what the environment changes: NCCL's own settings, threads, and over which interface gloo speaks."""
     found = knobs([f"{name}={value}" for name, value in sorted(os.environ.items())])
     plain = {name: os.environ[name] for name in _PLAIN if _WORD.fullmatch(os.environ.get(name, ""))}
-    interface = os.environ.get("GLOO_SOCKET_IFNAME", "")
-    if backend == "gloo" and interface:
-        plain["interface"] = "loopback" if interface.startswith("lo") else "network"
+    interface = os.environ.get("GLOO_SOCKET_IFNAME", "default")
+    if backend == "gloo":
+        plain["interface"] = (
+            "loopback" if interface.startswith("lo") else interface if interface == "default" else "named"
+        )
     return found | plain
 
 

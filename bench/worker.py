@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import threading
 import time
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _POLL = 0.05
+_PLACE_IN_SOURCE = re.compile(r"\[[^\]]*\.(?:cc|cpp|h):\d+\] ?|\[[\d.:a-f]+\]:\d+")
+"""What torch says of its own source and of addresses."""
 
 
 def measure(cases: Sequence[Case], team: Team, trace: Trace, out: Path) -> None:
@@ -108,9 +111,9 @@ def _run(given: argparse.Namespace, at: Place, trace: Trace) -> None:
 
 def _where(rank: str, trace: Trace, why: str) -> str:
     now = trace.now
-    case = f"case {now.case}" if now.case >= 0 else "before the first case"
-    turn = f", iteration {now.iteration}" if now.iteration >= 0 else ""
-    return f"rank {rank}: {case}{turn}, {now.state}: {why}"
+    case = f"case {now.case + 1}" if now.case >= 0 else "before the first case"
+    turn = f", iteration {now.iteration + 1}" if now.iteration >= 0 else ""
+    return f"rank {rank}: {case}{turn}, {now.state}: {_PLACE_IN_SOURCE.sub('', why)}"
 
 
 def _complain(text: str, code: int) -> int:

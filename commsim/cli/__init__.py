@@ -16,7 +16,20 @@ from typer.exceptions import TyperException
 from commsim import __version__
 from commsim.errors import CommsimError, InputError, LackError
 
-COMMANDS = ("systems", "show", "cost", "tuner", "estimate", "stragglers", "replay", "check", "calibrate", "validate")
+COMMANDS = (
+    "systems",
+    "show",
+    "cost",
+    "tuner",
+    "estimate",
+    "stragglers",
+    "replay",
+    "check",
+    "calibrate",
+    "validate",
+    "bench",
+    "launch",
+)
 """Each is a function in the file of its name."""
 OUR_MISTAKE = 70
 """Exit code when commsim itself is wrong (EX_SOFTWARE of sysexits.h): 1 means that a check failed."""

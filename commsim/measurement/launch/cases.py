@@ -88,12 +88,12 @@ class Case:
     @property
     def conditions(self) -> dict[str, Any]:
         """What sets the figures of this case apart from those of the bare operation."""
-        named = ("group", "matmul", "graph", "matrix", "late", "jitter", "label")
-        return {key: value for key, value in self.document.items() if key in named}
+        return {key: value for key, value in self.document.items() if key in CONDITIONS}
 
 
-_KEYS = (*Case("barrier").document, "in_place", "group", "matmul", "graph", "matrix", "late", "jitter", "label")
-KEYS = (*_KEYS, "wait_for")
+CONDITIONS = ("group", "matmul", "graph", "matrix", "late", "jitter", "label")
+"""Keys of a case that set its figures apart."""
+KEYS = (*Case("barrier").document, "in_place", *CONDITIONS, "wait_for")
 """Every key that a case may have."""
 
 
