@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commsim.cli.job import plan, recipe
+from commsim.cli.job import plan, recipe, settled
 from commsim.cli.options import Json, Plot, Sources, library, machine, takes
 from commsim.cli.output import display, document
 from commsim.cli.summary import MORE, explained, sourced, summary
@@ -17,13 +17,14 @@ from commsim.training.configs.well_known import model as model_of
 from commsim.training.estimate import Estimate
 from commsim.training.estimate import estimate as estimated
 from commsim.training.plan import Plan
+from commsim.training.trainers.job import Job
 
 
 @takes(machine=machine, plan=plan, recipe=recipe, library=library)
 def estimate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name such as llama3.1-70b, or a config.json.")],
     machine: System,
-    plan: Plan,
+    plan: Plan | Job,
     recipe: dict[str, Any],
     library: Library,
     explain: Annotated[str | None, typer.Option(metavar="AXIS", help="Show each collective of an axis.")] = None,
@@ -32,7 +33,8 @@ def estimate(
     plot: Plot = None,
 ) -> None:
     """Estimate a training step of MODEL on SYSTEM: its time, and where the time goes."""
-    step = estimated(model_of(model), plan, machine, library=library, **recipe)
+    laid, options = settled(plan, recipe, machine)
+    step = estimated(model_of(model), laid, machine, library=library, **options)
     if plot:
         from commsim.plots.canvas import save
         from commsim.plots.step import breakdown

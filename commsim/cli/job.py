@@ -9,15 +9,23 @@ from typing import Annotated, Any, Literal
 import typer
 
 from commsim.errors import InputError
+from commsim.hardware.system import System
 from commsim.training.axes import Axis
 from commsim.training.plan import Plan, parse_plan
+from commsim.training.trainers.job import Job
+from commsim.training.trainers.read import read_job
 
 _PLAN, _RECIPE = "Plan", "Recipe"
 _EXAMPLE = "the axes, the innermost first, such as tensor=8,pipeline=4,data=64"
 
 
 def plan(
-    plan: Annotated[str, typer.Option(metavar="AXES", rich_help_panel=_PLAN, help=f"{_EXAMPLE.capitalize()}.")],
+    plan: Annotated[
+        str,
+        typer.Option(
+            metavar="AXES", rich_help_panel=_PLAN, help=f"{_EXAMPLE.capitalize()}; or a trainer's own configuration."
+        ),
+    ],
     virtual_stages: Annotated[
         int, typer.Option(metavar="N", rich_help_panel=_PLAN, help="Chunks of layers on each pipeline stage.")
     ] = 1,
@@ -37,10 +45,14 @@ def plan(
         Literal["ring", "all_gather"] | None,
         typer.Option(rich_help_panel=_PLAN, help="How keys and values travel (ring)."),
     ] = None,
-) -> Plan:
-    """Return the plan. InputError for a file, which is not read yet, and for options that lack their axis."""
+) -> Plan | Job:
+    """Return the plan, or the job of a trainer's own file. InputError for options that lack their axis, or a file."""
     if Path(plan).is_file() or (Path(plan).suffix and "=" not in plan):
-        raise InputError("plan", plan, f"a trainer's own configuration is not read yet; {_EXAMPLE} belong here")
+        beside = {"virtual-stages": virtual_stages != 1, "zero": zero != 1, "shard": shard, "context-by": context_by}
+        for option, given in beside.items():
+            if given:
+                raise InputError(option, Path(plan).name, "the file says it: leave the option out, or change the file")
+        return read_job(Path(plan))
     parsed = parse_plan(plan, virtual=virtual_stages, zero=zero, shard=shard)
     named = {axis.name for axis in parsed.axes}
     needed = {"data": zero not in (0, 1) or shard is not None, "context": context_by, "tensor": not sequence_parallel}
@@ -56,15 +68,22 @@ def _changed(axis: Axis, sequence: bool, by: str) -> Axis:
 
 
 def recipe(
-    global_batch: Annotated[int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences of one step.")],
+    global_batch: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences of one step.")
+    ] = None,
     micro_batch: Annotated[
-        int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences that a rank takes at once.")
-    ] = 1,
-    sequence: Annotated[int, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Tokens of a sequence.")] = 8192,
-    precision: Annotated[str, typer.Option(rich_help_panel=_RECIPE, help="bf16, fp16, fp8, mxfp8 or nvfp4.")] = "bf16",
+        int | None, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Sequences that a rank takes at once (1).")
+    ] = None,
+    sequence: Annotated[
+        int | None, typer.Option(metavar="N", rich_help_panel=_RECIPE, help="Tokens of a sequence (8192).")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(rich_help_panel=_RECIPE, help="bf16 (if nothing is said), fp16, fp8, mxfp8 or nvfp4.")
+    ] = None,
     recompute: Annotated[
-        str, typer.Option(rich_help_panel=_RECIPE, help="none, selective, full, or Megatron's modules joined by +.")
-    ] = "none",
+        str | None,
+        typer.Option(rich_help_panel=_RECIPE, help="none (as it is), selective, full, or Megatron's modules by +."),
+    ] = None,
     recompute_layers: Annotated[
         int | None, typer.Option(metavar="N", min=1, rich_help_panel=_RECIPE, help="Layers of each stage (all).")
     ] = None,
@@ -73,30 +92,46 @@ def recipe(
         typer.Option(rich_help_panel=_RECIPE, help="Of the pipeline: gpipe, 1f1b, interleaved, zero-bubble."),
     ] = None,
     overlap_tensor: Annotated[
-        bool, typer.Option(rich_help_panel=_RECIPE, help="Megatron's --tp-comm-overlap.")
-    ] = False,
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Megatron's --tp-comm-overlap (no).")
+    ] = None,
     overlap_data: Annotated[
-        bool, typer.Option(rich_help_panel=_RECIPE, help="--overlap-grad-reduce, --overlap-param-gather.")
-    ] = True,
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="--overlap-grad-reduce, --overlap-param-gather (yes).")
+    ] = None,
     overlap_pipeline: Annotated[
         bool | None, typer.Option(rich_help_panel=_RECIPE, help="--overlap-p2p-communication (with virtual stages).")
     ] = None,
     overlap_expert: Annotated[
-        bool, typer.Option(rich_help_panel=_RECIPE, help="Experts' dispatch and combine behind compute.")
-    ] = False,
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Experts' dispatch and combine behind compute (no).")
+    ] = None,
     imbalance: Annotated[
-        float, typer.Option(rich_help_panel=_RECIPE, help="Tokens of the most loaded expert rank over the mean.")
-    ] = 1.0,
+        float | None,
+        typer.Option(rich_help_panel=_RECIPE, help="Tokens of the most loaded expert rank over the mean (1)."),
+    ] = None,
     attention: Annotated[
         str | None, typer.Option(rich_help_panel=_RECIPE, help="Kernel: flash2, flash3 ... or unfused (the newest).")
     ] = None,
-    cuda_graphs: Annotated[bool, typer.Option(rich_help_panel=_RECIPE, help="Launch kernels from graphs.")] = False,
+    cuda_graphs: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Launch kernels from graphs (no).")
+    ] = None,
     gradient_bytes: Annotated[
-        float, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a gradient, kept and summed.")
-    ] = 4.0,
+        float | None, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a gradient, kept and summed (4).")
+    ] = None,
     weight_bytes: Annotated[
-        float, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a weight, kept and gathered.")
-    ] = 2.0,
+        float | None, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a weight, kept and gathered (2).")
+    ] = None,
 ) -> dict[str, Any]:
-    """Return the keywords of `Recipe`, which checks them."""
-    return dict(locals())
+    """Return the keywords of `Recipe` that are given; `Recipe` checks them, and has the defaults of the others."""
+    return {name: value for name, value in locals().items() if value is not None}
+
+
+def settled(plan: Plan | Job, recipe: dict[str, Any], machine: System) -> tuple[Plan, dict[str, Any]]:
+    """Return the plan and the keywords of the recipe on a machine.
+
+    A trainer's file is laid out over the machine; options of the command line come before what it says. InputError
+    where nothing says how large a batch is.
+    """
+    laid = plan.plan(machine.gpus) if isinstance(plan, Job) else plan
+    options = plan.options(laid) | recipe if isinstance(plan, Job) else recipe
+    if "global_batch" not in options:
+        raise InputError("global-batch", None, "the sequences of one step belong here, as in --global-batch 1024")
+    return laid, options

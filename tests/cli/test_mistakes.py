@@ -32,7 +32,7 @@ MISTAKES = {
     f"{STEP} --plan tensor=8,tensor=8": "once",
     f"{STEP} --plan ''": "",
     f"{STEP} --plan tensor=99999999999999999999,data=8": "plan: tensor",
-    f"{STEP} --plan plan.yaml": "not read yet",
+    f"{STEP} --plan plan.yaml": "a readable configuration belongs here",
     f"{STEP}": "Missing option '--plan'",
     f"{STEP} --plan tensor=8,pipeline=8 --zero 3": "data=N",
     f"{STEP} --plan tensor=8,data=8 --context-by ring": "context=N",
@@ -42,7 +42,7 @@ MISTAKES = {
     f"{PLAN} --shard 3": "divisor",
     f"{PLAN} --explain context": "says nothing in this plan",
     # recipes
-    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "Missing option '--global-batch'",
+    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: None",
     f"{PLAN} --global-batch 0": "global-batch: 0",
     f"{PLAN} --micro-batch -1": "micro-batch: -1",
     f"{PLAN} --sequence 8k": "'8k'",
