@@ -107,7 +107,7 @@ class Estimate:
     def what_if(self) -> dict[str, float]:
         """Step time saved, s, if one resource were twice as fast: what would help most."""
         system = self.setting.system
-        cases = {"compute": ["compute"], "memory": ["memory"], **_links(system)}
+        cases = {"compute": ["compute"], "memory": ["memory"], **links_of(system)}
         return {
             name: self.step_time - self.at(Case(faster=tuple((kind, 2.0) for kind in kinds))).seconds
             for name, kinds in cases.items()
@@ -145,8 +145,8 @@ class Estimate:
         return found
 
 
-def _links(system: System) -> dict[str, list[str]]:
-    """The kinds of link inside the scale-up domain, as its GPUs use them, and those of the network."""
+def links_of(system: System) -> dict[str, list[str]]:
+    """Return the kinds of link inside the scale-up domain, as its GPUs use them, and those of the network."""
     inside: list[str] = []
     if system.gpus > 1:
         crossed = system.topology.route(np.array([0]), np.array([1])).hops[0] > 0

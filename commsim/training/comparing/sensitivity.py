@@ -1,0 +1,58 @@
+"""Which figure of the machine matters most to a step?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from commsim.libraries.calibration import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commsim.training.estimate import Estimate
+    from commsim.units import Seconds
+
+NUDGE = 1.01
+COMPUTE = {"compute": "matrix and vector units", "memory": "memory bandwidth"}
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A figure of the machine: the elasticity of the step time to it, and the step with twice of it, s.
+
+    Elasticity is d log(step time) / d log(figure): -0.7 means that 1 % more of it makes the step 0.7 % shorter.
+    """
+
+    figure: str
+    what: str
+    elasticity: float
+    doubled: Seconds
+
+
+def sensitivity(estimate: Estimate) -> tuple[Sensitivity, ...]:
+    """Return how the step time depends on compute, memory and each kind of link that it uses, the strongest first.
+
+    Of links bandwidth and latency are told apart; half the latency stands for twice of the figure.
+    """
+    found = [_sensitivity(estimate, figure, what, case) for figure, what, case in _figures(estimate)]
+    return tuple(sorted((one for one in found if abs(one.elasticity) > _NONE), key=lambda one: one.elasticity))
+
+
+_NONE = 1e-5
+
+
+def _figures(estimate: Estimate) -> Iterator[tuple[str, str, str]]:
+    for name, what in COMPUTE.items():
+        yield name, what, "faster"
+    for link in estimate.setting.system.topology.kinds:
+        yield f"{link.kind} bandwidth", link.kind, "faster"
+        yield f"{link.kind} latency", link.kind, "sooner"
+
+
+def _sensitivity(estimate: Estimate, figure: str, what: str, how: str) -> Sensitivity:
+    name = figure if figure in COMPUTE else what
+    nudged, doubled = (estimate.at(Case(**{how: ((name, factor),)})).seconds for factor in (NUDGE, 2.0))
+    elasticity = math.log(nudged / estimate.step_time) / math.log(NUDGE)
+    return Sensitivity(figure, what, elasticity, doubled)
