@@ -12,7 +12,7 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.stragglers.laws import Constant, Gamma, Law, Lognormal, Normal, Pareto, Rare, Uniform, Weibull
-from commsim.stragglers.maxima import Maximum, domain, hit_at_all
+from commsim.stragglers.maxima import Maximum, domain, hit_at_all, one_by_one
 from tests.stragglers.drawn import EXAMPLES, SEQUENCE
 
 if TYPE_CHECKING:
@@ -88,6 +88,14 @@ def test_the_spread_comes_near_to_gumbels() -> None:
 def test_direct_draws_meet_the_exact_integral(name: str, of: int, spared: int) -> None:
     largest, many = Maximum(EXAMPLES[name], of, spared), 3_000
     drawn = largest.sample(np.random.default_rng(5), many)
+    assert drawn.mean() == pytest.approx(largest.mean, abs=4 * largest.sd / sqrt(many) + 1e-12)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_draw_made_meets_it_too(name: str) -> None:
+    largest, many = Maximum(EXAMPLES[name], 200), 1_000
+    drawn = one_by_one(EXAMPLES[name], 200, np.random.default_rng(6), many)
+    assert drawn.shape == (many,)
     assert drawn.mean() == pytest.approx(largest.mean, abs=4 * largest.sd / sqrt(many) + 1e-12)
 
 
