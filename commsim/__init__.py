@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from commsim.collectives.algorithms.direct import all_to_all_v as all_to_all_v
     from commsim.collectives.layout import Layout as Layout
+    from commsim.collectives.moe.routing import Routing as Routing
     from commsim.collectives.price import price as price
     from commsim.errors import CommsimError as CommsimError
     from commsim.errors import InputError as InputError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from commsim.hardware.system import System as System
     from commsim.hardware.topology import Topology as Topology
     from commsim.libraries.ideal import Ideal as Ideal
+    from commsim.libraries.moe.machine import combine as combine
+    from commsim.libraries.moe.machine import dispatch as dispatch
     from commsim.libraries.nccl import Nccl as Nccl
     from commsim.libraries.sweep import Sweep as Sweep
     from commsim.libraries.sweep import sweep as sweep
@@ -55,6 +58,7 @@ _ROOMS = {
     "Nccl": "commsim.libraries.nccl",
     "Pipeline": "commsim.training.axes",
     "Plan": "commsim.training.plan",
+    "Routing": "commsim.collectives.moe.routing",
     "Run": "commsim.stragglers.run",
     "SlowLink": "commsim.stragglers.kinds",
     "SlowRank": "commsim.stragglers.kinds",
@@ -63,6 +67,8 @@ _ROOMS = {
     "Tensor": "commsim.training.axes",
     "Topology": "commsim.hardware.topology",
     "all_to_all_v": "commsim.collectives.algorithms.direct",
+    "combine": "commsim.libraries.moe.machine",
+    "dispatch": "commsim.libraries.moe.machine",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -13,29 +13,26 @@ from rich.table import Table
 
 from commsim.cli.output import between as span
 from commsim.cli.output import display, document, number, points, table
-from commsim.collectives.layout import Layout
-from commsim.collectives.moe.demand import Op
 from commsim.collectives.moe.routing import Routing
 from commsim.errors import InputError
 from commsim.figures import is_range
 from commsim.hardware.system import System
-from commsim.libraries.calibration import Case
+from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.library import Library
 from commsim.libraries.moe.kernels import kernels
-from commsim.libraries.moe.payload import Load, token_bytes
-from commsim.libraries.moe.timing import NCCL_MODE, Exchange, Where, exchange
+from commsim.libraries.moe.machine import BY_NAME
+from commsim.libraries.moe.timing import NCCL_MODE, Exchange
 from commsim.libraries.nccl import Nccl
 from commsim.tables.ranges import between
 from commsim.tables.records import Record, records
 from commsim.units import counted
-from commsim.units import show as quantity
 
-OPS: tuple[Op, ...] = ("dispatch", "combine")
+OPS = tuple(BY_NAME)
 _PANEL = "Dispatch and combine"
 _COUNTED = {
     "token_expert_pairs": "every copy of a token, one for each of its experts",
     "token_rank_pairs": "a copy of a token for each rank that has an expert of it",
-    "token_node_pairs_incl_own": "a copy of a token for each node that has an expert of it",
+    "token_node_pairs_incl_own": "a copy of a token for each scale-up domain that has an expert of it",
 }
 
 
@@ -59,17 +56,12 @@ class Asked:
         return any(value is not None for value in vars(self).values())
 
     @property
-    def load(self) -> Load:
-        """What each rank sends. InputError when it is not said, or is nothing."""
-        tokens, hidden = self._needed("tokens"), self._needed("hidden")
-        return Load(tokens, token_bytes(hidden, self.precision or "bf16"))
-
-    @property
     def routing(self) -> Routing:
         """Where tokens go. InputError when it is not said, or is nowhere."""
-        return Routing(self._needed("experts"), self._needed("top_k"), self.groups, self.skew or 0.0)
+        return Routing(self.needed("experts"), self.needed("top_k"), self.groups, self.skew or 0.0)
 
-    def _needed(self, name: str) -> int:
+    def needed(self, name: str) -> int:
+        """Return what was said of that name. InputError when nothing was."""
         value: int | None = getattr(self, name)
         if value is None:
             raise InputError(
@@ -115,8 +107,8 @@ def asked(
 def show(op: str, machine: System, library: Library, given: Asked, *, every: bool, as_json: bool) -> None:
     """Print how long a dispatch or combine takes in one mode, or in every one. InputError for what cannot be."""
     modes = list(_modes(given, library, every=every))
-    cases = ("nominal", *(("high", "low") if _uncertain(machine) else ()))
-    found = [[_timed(op, mode, machine, library, replace(given, mode=mode), case) for case in cases] for mode in modes]
+    cases = (NOMINAL, *((Case("high"), Case("low")) if _uncertain(machine) else ()))
+    found = [[_timed(op, mode, machine, library, given, case) for case in cases] for mode in modes]
     found.sort(key=lambda ends: ends[0].seconds)
     rows = [_row(*ends) for ends in found]
     if as_json:
@@ -142,14 +134,19 @@ def _modes(given: Asked, library: Library, *, every: bool) -> Iterator[str]:
     yield from modes
 
 
-def _timed(op: str, mode: str, machine: System, library: Library, given: Asked, case: str) -> Exchange:
-    ranks = given.ep if given.ep is not None else machine.gpus
-    if not 1 <= ranks <= machine.gpus:
-        raise InputError("ep", ranks, f"1 to {machine.gpus} belong here: the machine's GPUs (--nodes N takes more)")
-    layout = Layout(((ranks, 1),), ((machine.gpus // ranks, ranks),))
-    where = Where(layout, machine.topology, Case(case))  # type: ignore[arg-type] # corners are texts
-    taken = None if mode == NCCL_MODE and given.mode is None else given.multiprocessors
-    return exchange(op, given.load, given.routing, where, mode=mode, multiprocessors=taken, library=library)  # type: ignore[arg-type]
+def _timed(op: str, mode: str, machine: System, library: Library, given: Asked, case: Case) -> Exchange:
+    return BY_NAME[op](
+        machine,
+        given.routing,
+        tokens=given.needed("tokens"),
+        hidden=given.needed("hidden"),
+        ep=given.ep,
+        precision=given.precision or "bf16",
+        mode=mode,
+        multiprocessors=None if mode == NCCL_MODE and given.mode is None else given.multiprocessors,
+        library=library,
+        case=case,
+    )
 
 
 def _uncertain(machine: System) -> bool:
@@ -192,9 +189,8 @@ def _notes(found: list[list[Exchange]], machine: System, given: Asked) -> list[R
         counts.setdefault(first.counts, []).append(first.mode)
     said = [f"algbw of {', '.join(modes)} counts {_COUNTED[what]}, its own too" for what, modes in counts.items()]
     first = found[0][0]
-    said += ["busbw is the part of it that leaves the node, or on one node the rank"]
+    said += ["busbw is the part of it that leaves the scale-up domain or, in a single one, the rank"]
     if given.skew and first.ranks > 1:
         uneven = given.routing.spread([0] * first.ranks).imbalance
         said += [f"the fullest rank gets {uneven:.2f} times the mean, and all wait for it"]
-    said += [f"each rank sends {quantity(given.load.tokens * given.load.token, 'B', 3)}, before copies"]
     return points("notes", [*said, *machine.assumptions])

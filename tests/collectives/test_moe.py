@@ -35,7 +35,7 @@ def test_ranks_of_a_token_are_hypergeometric(ranks: int, experts: int, top_k: in
 @pytest.mark.parametrize(("nodes", "logical"), [(2, 1.975), (3, 2.86), (4, 3.606)])
 def test_nodes_of_a_token_as_published_times_and_bandwidths_imply(nodes: int, logical: float) -> None:
     """UCCL-EP on H200: time x bandwidth / (4,096 tokens of 7,392 B), 8 of 256 experts, own node counted."""
-    found = Routing(256, 8, groups=4).spread(spread_of(nodes, 8 * nodes)).to_node
+    found = Routing(256, 8, groups=4).spread(spread_of(nodes, 8 * nodes)).to_domain
     assert found.sum() == pytest.approx(logical, rel=0.015)
 
 
@@ -50,7 +50,7 @@ def test_limited_to_the_nodes_of_its_best_experts(nodes: int, groups: int, top_k
     flat = np.where(kept[:, :, None], scores, -1.0).reshape(len(scores), -1)
     hit = np.zeros(scores.shape[:2], dtype=bool)
     np.put_along_axis(hit, np.argsort(-flat, axis=1)[:, :top_k] // 16, values=True, axis=1)
-    found = Routing(16 * nodes, top_k, groups=groups).spread(spread_of(nodes, nodes)).to_node
+    found = Routing(16 * nodes, top_k, groups=groups).spread(spread_of(nodes, nodes)).to_domain
     assert found.sum() == pytest.approx(hit.sum(axis=1).mean(), rel=0.005)
 
 
@@ -80,8 +80,9 @@ def routings(draw: st.DrawFn) -> tuple[Routing, list[int]]:
     ranks = nodes * draw(st.integers(1, 4))
     experts = draw(st.integers(ranks, 48))
     limit = draw(st.none() | st.integers(1, 4))
+    most = experts if limit is None or limit >= nodes else limit * (experts // nodes)
     skew = draw(st.sampled_from([0.0, 0.5, 1.07, 3.0]))
-    return Routing(experts, draw(st.integers(1, experts)), limit, skew), spread_of(nodes, ranks)
+    return Routing(experts, draw(st.integers(1, most)), limit, skew), spread_of(nodes, ranks)
 
 
 @given(routings())
@@ -94,8 +95,8 @@ def test_one_copy_serves_and_none_is_lost(drawn: tuple[Routing, list[int]]) -> N
         assert (found.to_rank <= found.copies + slack).all()
     assert (found.to_rank >= -slack).all()
     assert (found.to_rank <= 1 + slack).all()
-    assert (found.to_node <= 1 + slack).all()
-    assert (found.to_node.sum(axis=1) <= min(routing.groups or routing.top_k, routing.top_k) + slack).all()
+    assert (found.to_domain <= 1 + slack).all()
+    assert (found.to_domain.sum(axis=1) <= min(routing.groups or routing.top_k, routing.top_k) + slack).all()
 
 
 @given(routings())
@@ -108,12 +109,12 @@ def test_traffic_is_conserved(drawn: tuple[Routing, list[int]]) -> None:
     assert straight.sum(axis=0) == pytest.approx(ranks * found.copies[0])
     rails, inside = railed(found, 0)
     assert inside.sum(axis=0) == pytest.approx(ranks * found.to_rank[0])
-    network = found.owner[:, None] != found.owner
+    network = found.domain[:, None] != found.domain
     assert not rails[~network].any()
     assert not inside[network].any()
-    for node in range(found.to_node.shape[1]):
-        sources = np.count_nonzero(found.owner != node)
-        assert rails[:, found.owner == node].sum() == pytest.approx(sources * found.to_node[0, node])
+    for node in range(found.to_domain.shape[1]):
+        sources = np.count_nonzero(found.domain != node)
+        assert rails[:, found.domain == node].sum() == pytest.approx(sources * found.to_domain[0, node])
 
 
 @given(routings(), st.integers(1, 8))
@@ -166,6 +167,17 @@ def test_copies_that_act_at_once_share_the_uplinks() -> None:
     assert alone.load[uplink] > 0
 
 
+def test_groups_that_lie_otherwise_are_priced_one_by_one() -> None:
+    """Of two groups of three on nodes of four GPUs one stays inside, the other straddles: all wait for that one."""
+    routing, topology = Routing(30, 2), pods(2)
+    both = demand("dispatch", routing, Layout(((3, 1),), ((2, 3),)), topology)
+    straddling = demand("dispatch", routing, Layout.of([3, 4, 5]), topology)
+    assert (both.domains, both.copies, both.through) == (2, straddling.copies, straddling.through)
+    assert (both.load >= straddling.load - 1e-12).all()
+    nic = [link.kind for link in topology.kinds].index("nic")
+    assert both.load[nic] == pytest.approx(straddling.load[nic])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"experts": 0}, {"top_k": 9}, {"top_k": True}, {"groups": 0}, {"skew": -1.0}, {"skew": float("nan")}],
@@ -180,7 +192,7 @@ def test_mistakes_about_groups() -> None:
         Routing(4, 2).spread([0] * 8)
     with pytest.raises(InputError, match="the ranks 0 to 7"):
         demand("dispatch", Routing(64, 4), Layout.first(9), switch(8))
-    with pytest.raises(InputError, match="take sizes that divide a domain"):
-        demand("dispatch", Routing(64, 4), Layout(((3, 1),), ((2, 3),)), pods(2))
+    with pytest.raises(InputError, match="groups: 1; 1 of 2 domains have fewer than the 9 experts"):
+        Routing(16, 9, groups=1).spread([0, 1])
     with pytest.raises(InputError, match="no such way of counting"):
         counted("bytes", Routing(64, 4), Layout.first(8), switch(8))  # type: ignore[arg-type]

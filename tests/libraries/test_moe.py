@@ -159,6 +159,17 @@ def test_both_at_once() -> None:
     assert both.combine > both.dispatch
 
 
+def test_among_the_gpus_of_a_machine() -> None:
+    """As many groups as there are act at once; on a machine that is not oversubscribed that changes nothing."""
+    machine = cs.load("hgx-h100", nodes=4)
+    found = cs.dispatch(machine, V3, tokens=4096, hidden=HIDDEN, precision="fp8")
+    assert (found.ranks, found.seconds) == (32, seconds())
+    inside = cs.combine(machine, V3, tokens=4096, hidden=HIDDEN, ep=8)
+    assert inside.seconds == pytest.approx(seconds("combine", Load(4096, BF16), nodes=1))
+    (row,) = cs.to_frame(found).to_dict("records")
+    assert (row["time_s"], row["algorithm"]) == (found.seconds, "normal")
+
+
 def test_bytes_of_a_token() -> None:
     assert FP8 == HIDDEN + HIDDEN // 128 * 4
     assert token_bytes(4096, "nvfp4") == 4096 * 9 / 16

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.collectives.algorithms.direct import all_to_all_v
+from commsim.collectives.layout import Layout
 from commsim.collectives.moe.traffic import railed, scattered
 from commsim.collectives.price import price
 from commsim.collectives.remembered import remembered
 from commsim.errors import InputError
 
 if TYPE_CHECKING:
-    from commsim.collectives.layout import Layout
     from commsim.collectives.moe.routing import Routing, Spread
+    from commsim.collectives.price import Cost
     from commsim.hardware.topology import Link, Topology
 
 Floats = NDArray[np.float64]
@@ -24,8 +25,10 @@ Way = Literal["railed", "scattered"]
 Op = Literal["dispatch", "combine"]
 Counts = Literal["token_expert_pairs", "token_rank_pairs", "token_node_pairs_incl_own"]
 COUNTS: tuple[Counts, ...] = get_args(Counts)
-"""What reported bandwidths count: every copy of a token that an expert gets; one for each rank, or for each node, that
-has an expert of it. The sender's own rank and node are counted, although what stays there crosses no link."""
+"""What reported bandwidths count: every copy of a token that an expert gets; one for each rank, or for each scale-up
+domain ("node" there), that has an expert of it. A sender's own are counted, although what stays crosses no link."""
+Domains = tuple[int, ...]
+"""The scale-up domain of each member of a group, numbered from 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Demand:
     `load`[kind] are copies on the busiest link of each kind, `busiest`[kind] that link. `handled` are copies that the
     busiest rank's kernel moves, `through` those that it sends through its NICs (or receives), `peer` those to one rank
     there. `copies` are those of a token as benchmarks of such a way count them (see `counted`), `away` is the share of
-    them that leaves the node or, on one node, the rank.
+    them that leaves the scale-up domain or, in a single one, the rank. A group spans so many `domains`.
     """
 
     way: Way
@@ -47,18 +50,19 @@ class Demand:
     peer: float
     copies: float
     away: float
-    nodes: int
+    domains: int
 
     @property
     def counts(self) -> Counts:
         """What benchmarks of this way count, of COUNTS."""
-        return _counts(self.way, self.nodes)
+        return _counts(self.way, self.domains)
 
 
 def demand(op: Op, routing: Routing, layout: Layout, topology: Topology, way: Way = "railed") -> Demand:
     """Return what a dispatch or combine asks of a machine, remembered for it; a combine is a dispatch backwards.
 
-    InputError when ranks are outside the machine, groups do not lie alike in their nodes, or a rank has no expert.
+    All groups of the layout act at once, and all wait for the slowest. InputError when ranks are outside the machine,
+    or some rank has no expert.
     """
     return remembered(topology, (op, routing, layout, way), lambda: _demand(op, routing, layout, (topology, way)))
 
@@ -67,64 +71,97 @@ def counted(counts: Counts, routing: Routing, layout: Layout, topology: Topology
     """Return how many copies of a token a bandwidth counts, in the mean. InputError for an unknown way of counting."""
     if counts not in COUNTS:
         raise InputError("counts", counts, "no such way of counting", among=COUNTS)
-    return _counted(routing.spread(_domains(layout, topology)), counts)
+    return _counted(routing.spread(_widest(_domains(layout, topology))), counts)
 
 
 def _demand(op: Op, routing: Routing, layout: Layout, where: tuple[Topology, Way]) -> Demand:
     topology, way = where
-    spread = routing.spread(_domains(layout, topology))
-    drawn = [_drawn(spread, draw, way) for draw in range(len(spread.copies))]
-    costs = [price([(all_to_all_v(each.T if op == "combine" else each), layout)], topology) for each, _ in drawn]
-    network = spread.owner[:, None] != spread.owner
-    outside = [np.where(network, matrix, 0.0) for matrix, _ in drawn]
-    nodes = int(spread.owner.max()) + 1
-    ranks = layout.size
+    domains = _domains(layout, topology)
+    drawn = {one: _drawn(routing.spread(one), way) for one in dict.fromkeys(domains)}
+    draws = range(len(drawn[domains[0]]))
+    costs = [_priced(op, [drawn[one][draw].matrix for one in domains], layout, topology) for draw in draws]
+    widest = _widest(domains)
+    count = max(widest) + 1
     return Demand(
         way=way,
         kinds=topology.kinds,
         load=np.mean([cost.load[0] for cost in costs], axis=0),
         busiest=costs[0].busiest[0],
-        handled=float(np.mean([handled for _, handled in drawn])),
-        through=float(np.mean([max(each.sum(axis=0).max(), each.sum(axis=1).max()) for each in outside])),
-        peer=float(np.mean([each.max() for each in outside])),
-        copies=_counted(spread, _counts(way, nodes)),
-        away=(nodes - 1) / nodes if nodes > 1 else (ranks - 1) / ranks,
-        nodes=nodes,
+        handled=_most(drawn, "handled"),
+        through=_most(drawn, "through"),
+        peer=_most(drawn, "peer"),
+        copies=_counted(routing.spread(widest), _counts(way, count)),
+        away=(count - 1) / count if count > 1 else (layout.size - 1) / layout.size,
+        domains=count,
     )
 
 
-def _domains(layout: Layout, topology: Topology) -> list[int]:
-    """The scale-up domain of each member, numbered as the first group's are. InputError where groups lie otherwise."""
+class _Drawn(NamedTuple):
+    """What goes from rank to rank in one draw; the copies handled by, and sent through NICs by, the busiest rank."""
+
+    matrix: Floats
+    handled: float
+    through: float
+    peer: float
+
+
+def _domains(layout: Layout, topology: Topology) -> list[Domains]:
+    """The scale-up domain of each member, for each group."""
     if layout.last >= topology.size:
         raise InputError("rank", layout.last, f"the machine has the ranks 0 to {topology.size - 1}")
     domains = layout.ranks() // topology.domain_size
-    alike: list[list[int]] = [np.unique(row, return_inverse=True)[1].tolist() for row in domains]
-    if any(row != alike[0] for row in alike):
-        expected = "each group lies in its scale-up domains as all others do: take sizes that divide a domain"
-        raise InputError("expert-parallel groups", f"{layout.size} ranks", expected)
-    return alike[0]
+    return [tuple(np.unique(row, return_inverse=True)[1].tolist()) for row in domains]
 
 
-def _drawn(spread: Spread, draw: int, way: Way) -> tuple[Floats, float]:
-    """What goes from rank to rank in one draw, and how many copies the busiest rank's kernel moves."""
-    if way == "scattered":
-        matrix = scattered(spread, draw)
-        return matrix, float(matrix.sum(axis=0).max())
+def _widest(domains: list[Domains]) -> Domains:
+    return max(domains, key=max)
+
+
+def _priced(op: Op, matrices: list[Floats], layout: Layout, topology: Topology) -> Cost:
+    """The price of all groups: one schedule for all copies where they lie alike, else one for each."""
+    schedules = {id(each): all_to_all_v(each.T if op == "combine" else each) for each in matrices}
+    if len(schedules) == 1:
+        return price([(schedules[id(matrices[0])], layout)], topology)
+    acting = [(schedules[id(each)], Layout.of(ranks.tolist())) for each, ranks in zip(matrices, layout.ranks())]
+    return price(acting, topology)
+
+
+def _most(drawn: dict[Domains, list[_Drawn]], name: str) -> float:
+    """The largest of all groups, in the mean over draws."""
+    return max(float(np.mean([getattr(one, name) for one in draws])) for draws in drawn.values())
+
+
+def _drawn(spread: Spread, way: Way) -> list[_Drawn]:
+    return [(_scattered if way == "scattered" else _railed)(spread, draw) for draw in range(len(spread.copies))]
+
+
+def _scattered(spread: Spread, draw: int) -> _Drawn:
+    matrix = scattered(spread, draw)
+    return _Drawn(matrix, float(matrix.sum(axis=0).max()), *_outside(spread, matrix))
+
+
+def _railed(spread: Spread, draw: int) -> _Drawn:
     rails, inside = railed(spread, draw)
-    sent = float(spread.to_node[draw].sum()) if rails.any() else 0.0
-    return rails + inside, sent + float(inside.sum(axis=0).max())
+    sent = float(spread.to_domain[draw].sum()) if rails.any() else 0.0
+    return _Drawn(rails + inside, sent + float(inside.sum(axis=0).max()), *_outside(spread, rails))
 
 
-def _counts(way: Way, nodes: int) -> Counts:
+def _outside(spread: Spread, matrix: Floats) -> tuple[float, float]:
+    """What the busiest rank sends to or receives from other domains, and what goes to one rank there at most."""
+    away = np.where(spread.domain[:, None] != spread.domain, matrix, 0.0)
+    return float(max(away.sum(axis=0).max(), away.sum(axis=1).max())), float(away.max())
+
+
+def _counts(way: Way, domains: int) -> Counts:
     if way == "scattered":
         return "token_expert_pairs"
-    return "token_node_pairs_incl_own" if nodes > 1 else "token_rank_pairs"
+    return "token_node_pairs_incl_own" if domains > 1 else "token_rank_pairs"
 
 
 def _counted(spread: Spread, counts: Counts) -> float:
     pairs = {
         "token_expert_pairs": spread.copies,
         "token_rank_pairs": spread.to_rank,
-        "token_node_pairs_incl_own": spread.to_node,
+        "token_node_pairs_incl_own": spread.to_domain,
     }
     return float(pairs[counts].sum(axis=1).mean())

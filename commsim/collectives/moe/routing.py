@@ -26,10 +26,10 @@ MOST_EXPERTS, MOST_SKEW = 2**14, 10.0
 
 @dataclass(frozen=True)
 class Routing:
-    """Each token goes to `top_k` of the `experts`, which stand on at most `groups` nodes (None: on any).
+    """Each token goes to `top_k` of the `experts`, which stand in at most `groups` scale-up domains (None: in any).
 
     The experts' popularity is lognormal, `skew` the standard deviation of its logarithm: 0 is uniform. `seed` picks the
-    draws. Nodes are scale-up domains here: limiting them saves what goes through NICs (DeepSeek-V3, section 2.1.2).
+    draws. Limiting domains (DeepSeek-V3, section 2.1.2: nodes) saves what goes through NICs.
     """
 
     experts: int
@@ -56,7 +56,7 @@ class Routing:
         return _chances(self)
 
     def spread(self, domains: Sequence[int]) -> Spread:
-        """Return where tokens go when the experts are dealt to ranks in order; domains[rank] is the node of each.
+        """Return where tokens go when the experts are dealt to ranks in order; domains[rank] is that of each.
 
         InputError when some rank would get no expert.
         """
@@ -67,14 +67,14 @@ class Routing:
 class Spread:
     """Where the tokens of any rank go, a row for each draw of the experts' popularity.
 
-    `copies`[draw, rank] are the experts that a token has on a rank; `to_rank`[draw, rank] and `to_node`[draw, node] are
-    the chances that it has one there at all, so that one copy serves (deduplication). `owner`[rank] numbers its node.
+    `copies`[draw, rank] are the experts that a token has on a rank; `to_rank`[draw, rank] and `to_domain`[draw, one]
+    are the chances that it has one there at all, so that one copy serves (deduplication). `domain`[rank] is its own.
     """
 
     copies: Floats
     to_rank: Floats
-    to_node: Floats
-    owner: Ints
+    to_domain: Floats
+    domain: Ints
 
     @property
     def imbalance(self) -> float:
@@ -96,47 +96,53 @@ def _spread(routing: Routing, domains: tuple[int, ...]) -> Spread:
     if ranks > routing.experts:
         expected = f"at least one expert for each of the {ranks} ranks belongs here (copies of an expert count)"
         raise InputError("routing: experts", routing.experts, expected)
-    nodes, node = np.unique(np.array(domains), return_inverse=True)
+    names, domain = np.unique(np.array(domains), return_inverse=True)
     owner = np.arange(routing.experts) * ranks // routing.experts
-    chances = routing.chances()
-    chosen = _chosen(routing, chances, node[owner], len(nodes))
-    within = np.minimum(chances / chosen[:, node[owner]], 1.0)
-    to_node = chosen * _hit(within, node[owner], routing.top_k)
+    of_expert, chances = domain[owner], routing.chances()
+    chosen = _chosen(routing, chances, of_expert, len(names))
+    within = np.minimum(chances / chosen[:, of_expert], 1.0)
+    to_domain = chosen * _hit(within, of_expert, routing.top_k) * _favour(routing, len(names))
     return Spread(
         copies=np.add.reduceat(chances, _starts(owner), axis=1),
-        to_rank=chosen[:, node] * _hit(within, owner, routing.top_k),
-        to_node=np.minimum(to_node * _favour(routing, len(nodes)), 1.0),
-        owner=node,
+        to_rank=chosen[:, domain] * _hit(within, owner, routing.top_k),
+        to_domain=np.minimum(to_domain, chosen),
+        domain=domain,
     )
 
 
-def _chosen(routing: Routing, chances: Floats, node: Ints, nodes: int) -> Floats:
-    """The chance that a token may go to a node at all, [draw, node], in proportion to how popular its experts are."""
-    limit = nodes if routing.groups is None else min(routing.groups, nodes)
-    popular = np.zeros((len(chances), nodes))
-    for place in range(nodes):
-        popular[:, place] = chances[:, node == place].sum(axis=1)
-    return _capped(popular, limit)
+def _chosen(routing: Routing, chances: Floats, domain: Ints, domains: int) -> Floats:
+    """The chance that a token may go to a domain at all, [draw, one], in proportion to how popular its experts are.
+
+    InputError when so few domains have fewer experts than a token needs.
+    """
+    limit = domains if routing.groups is None else min(routing.groups, domains)
+    if limit < domains and limit * (routing.experts // domains) < routing.top_k:
+        expected = (
+            f"{limit} of {domains} domains have fewer than the {routing.top_k} experts of a token: more belong here"
+        )
+        raise InputError("routing: groups", routing.groups, expected)
+    popular = [chances[:, domain == one].sum(axis=1) for one in range(domains)]
+    return _capped(np.stack(popular, axis=1), limit)
 
 
-def _favour(routing: Routing, nodes: int) -> float:
-    """How many more of the nodes that a token is limited to it goes to, because they are those of its best experts.
+def _favour(routing: Routing, domains: int) -> float:
+    """How many more of the domains that a token is limited to it goes to, because they are those of its best experts.
 
-    Going down the list of a token's experts, its nodes are the first `groups` to be met: so it has experts on
-    min(groups, D) nodes, D being those of its first top_k experts: j of n nodes with chance C(n, j) / C(X, k) x the sum
+    Going down the list of a token's experts, its domains are the first `groups` to be met: so it has experts in
+    min(groups, D) of them, D being those of its first top_k experts: j of n with chance C(n, j) / C(X, k) x the sum
     over i of (-1)^(j - i) C(j, i) C(i X / n, k) (inclusion and exclusion). By lot, the hypergeometric number.
     """
-    if routing.groups is None or routing.groups >= nodes:
+    if routing.groups is None or routing.groups >= domains:
         return 1.0
-    each, k = routing.experts // nodes, routing.top_k
+    each, k = routing.experts // domains, routing.top_k
     ways = [
-        comb(nodes, j) * sum((-1) ** (j - i) * comb(j, i) * comb(i * each, k) for i in range(1, j + 1))
-        for j in range(1, nodes + 1)
+        comb(domains, j) * sum((-1) ** (j - i) * comb(j, i) * comb(i * each, k) for i in range(1, j + 1))
+        for j in range(1, domains + 1)
     ]
-    best = sum(min(j, routing.groups) * way for j, way in enumerate(ways, 1)) / max(sum(ways), 1)
+    best: float = sum(min(j, routing.groups) * way for j, way in enumerate(ways, 1)) / sum(ways)
     pool = routing.groups * each
-    lot = routing.groups * (1 - comb(pool - each, k) / comb(pool, k)) if k <= pool else routing.groups
-    return best / lot if best else 1.0
+    lot = routing.groups * (1 - comb(pool - each, k) / comb(pool, k))
+    return best / lot
 
 
 def _capped(weights: Floats, total: int) -> Floats:

@@ -33,7 +33,7 @@ class Exchange:
     """A dispatch or combine that was timed: until the fullest rank has its tokens.
 
     `size` are the bytes that a rank sends as benchmarks of such a mode count them, its own included (see `counts`), and
-    `away` the share of them that leaves the node (or, on one node, the rank).
+    `away` the share of them that leaves the scale-up domain (or, in a single one, the rank).
     """
 
     op: Op
@@ -52,7 +52,7 @@ class Exchange:
 
     @property
     def busbw(self) -> float:
-        """The part of `algbw` that passes the NIC (several nodes) or leaves the rank (one node), B/s."""
+        """The part of `algbw` that passes the NIC (several domains) or leaves the rank (a single one), B/s."""
         return self.algbw * self.away
 
 
@@ -140,7 +140,7 @@ def _by_kernel(by: tuple[Op, str, Kernel], load: Load, routing: Routing, where: 
     asked = demand(op, routing, where.layout, where.topology, kernel.way)
     parts = dict(_parts(op, load, asked, kernel, where.case))
     longest = max(parts, key=lambda name: parts[name])
-    waiting = kernel.launch + (kernel.network if asked.nodes > 1 else 0.0) + kernel.expert * routing.experts
+    waiting = kernel.launch + (kernel.network if asked.domains > 1 else 0.0) + kernel.expert * routing.experts
     return Exchange(
         op,
         where.layout.size,
