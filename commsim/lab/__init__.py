@@ -1,0 +1,1 @@
+"""What does a real network, laid out on this machine, deliver? Predicted beside measured, one file a noun."""
