@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -14,7 +15,7 @@ from commsim.collectives.moe.demand import COUNTS, Op, counted, demand
 from commsim.collectives.moe.routing import MEASURED_SKEW, Routing
 from commsim.collectives.moe.traffic import railed, scattered
 from commsim.errors import InputError
-from tests.machines import pods, switch
+from tests.machines import pods, racks, switch
 
 OPS: tuple[Op, ...] = ("dispatch", "combine")
 
@@ -149,6 +150,12 @@ def test_demand_on_several_nodes() -> None:
     assert [counted(each, routing, layout, topology) for each in COUNTS] == pytest.approx(
         [4.0, 8 * (1 - comb(56, 4) / comb(64, 4)), 2 * there]
     )
+
+
+def test_racks_wired_to_each_other_are_one_domain() -> None:
+    topology = replace(racks(2), domain=1)  # where switches reduce
+    assert topology.domain_size < topology.size
+    assert demand("dispatch", Routing(64, 4), Layout.first(topology.size), topology).domains == 1
 
 
 def test_a_combine_is_a_dispatch_backwards() -> None:

@@ -109,8 +109,19 @@ def _domains(layout: Layout, topology: Topology) -> list[Domains]:
     """The scale-up domain of each member, for each group."""
     if layout.last >= topology.size:
         raise InputError("rank", layout.last, f"the machine has the ranks 0 to {topology.size - 1}")
-    domains = layout.ranks() // topology.domain_size
+    domains = layout.ranks() // _domain_size(topology)
     return [tuple(np.unique(row, return_inverse=True)[1].tolist()) for row in domains]
+
+
+def _domain_size(topology: Topology) -> int:
+    """GPUs that reach each other without a NIC: as many as reach from the first to the last of a unit.
+
+    Racks that are wired to each other without switches between count as one, though no switch reduces for all of them.
+    """
+    units = (min(span, topology.nodes) * topology.gpus_per_node for span in topology.spans)
+    sizes = np.array([topology.domain_size, *(size for size in units if size > topology.domain_size)])
+    network = topology.route(np.zeros(len(sizes), dtype=np.int64), sizes - 1).network
+    return int(sizes[network == 0].max(initial=1))
 
 
 def _widest(domains: list[Domains]) -> Domains:
