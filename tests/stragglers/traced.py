@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, OPTIMIZER, RECEIVES, SENDS, StepTrace
+from commsim.stragglers.replay.scenarios import Scenarios
 from commsim.stragglers.replay.schedule import ordered
 
 if TYPE_CHECKING:
@@ -40,3 +41,18 @@ def trace(seconds: dict[str, Floats], schedule: str = "1f1b", virtual: int = 1) 
     stages, _, steps, replicas = seconds[FORWARD].shape
     ranks = np.arange(stages * replicas).reshape(stages, replicas)
     return ordered(StepTrace(seconds, ranks, tuple(range(steps)), source="made up"), schedule, virtual)
+
+
+def rows(made: StepTrace) -> list[str]:
+    """Return the lines of a table of operations, as a profiler would see this trace, by one clock."""
+    scenarios = Scenarios(made)
+    found = ["dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc"]
+    for step, replica in np.ndindex(*made.shape):
+        for (op, stage, turn), span in scenarios.spans([scenarios.everything], step, replica).items():
+            if op in made.seconds:
+                start, end = (float(one) + 100.0 * step for one in span[:, 0])
+                chunk = made.chunk[op][stage, turn] // made.stages if op in made.chunk else 0
+                place = f"{replica},{stage},{made.ranks[stage, replica]},{step}"
+                number = made.turns(op, stage).index(turn)
+                found.append(f"{place},{op},{start!r},{end - start!r},{number},{chunk}")
+    return found

@@ -42,9 +42,9 @@ def beginning(path: Path, size: int) -> bytes:
 def unpacked(path: Path) -> IO[bytes]:
     """Return a file to read from, unpacked on the way if it is gzipped; what it reads is bounded."""
     try:
-        plain = path.open("rb")
-        zipped = plain.peek(2)[:2] == _GZIP
-        source: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=plain)) if zipped else plain
+        with path.open("rb") as plain:
+            zipped = plain.read(2) == _GZIP
+        source = cast("IO[bytes]", gzip.open(path) if zipped else path.open("rb"))  # noqa: SIM115 - closed by _Bounded
         return cast("IO[bytes]", _Bounded(source, path.name))
     except OSError as error:
         raise InputError("trace", str(path), f"a file that can be read belongs here ({error.strerror})") from None

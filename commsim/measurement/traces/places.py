@@ -81,7 +81,8 @@ def _without_extras(grid: Grid) -> tuple[Grid, list[str]]:
         there = ~np.isnan(array)
         extra = there & (there.mean(axis=(2, 3), keepdims=True) < _USUAL)
         count += int(np.count_nonzero(extra))
-        seconds[op], starts[op] = np.where(extra, np.nan, array), np.where(extra, np.nan, grid.starts[op])
+        if (there & ~extra).any():
+            seconds[op], starts[op] = np.where(extra, np.nan, array), np.where(extra, np.nan, grid.starts[op])
     said = [f"{count} operations that most steps do not have: left out"] if count else []
     return replace(grid, seconds=seconds, starts=starts), said
 

@@ -1,0 +1,158 @@
+"""Do replays of events, of durations and of dumps name the one that is late, and say so when nobody can tell?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commsim.measurement.traces.events import UNNUMBERED, EventTrace, Rows, assembled
+from commsim.stragglers.replay.events import replay_events
+from commsim.stragglers.replay.replay import replay
+from commsim.stragglers.replay.result import COMMUNICATION, NO_CAUSE, ONE_WORKER, UNKNOWN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from commsim.measurement.traces.steps import Floats
+
+HEAD = "rank,step,op,start,duration"
+REDUCE_SCATTER_US = (71832, 49876, 31408, 39134, 11663, 26204, 54121, 52210)
+"""Means by rank of an 8-GPU run, Llama 70B with FSDP on MI300X (AMD-AGI/TraceLens pull request 599)."""
+RANKS, STEPS = 4, 6
+
+
+def events(work: Floats, transfer: Floats, *, off: Floats | None = None) -> EventTrace:
+    """Return the trace of ranks that work [step, part, rank] and meet [step, part] after each part."""
+    rows: list[tuple[Any, ...]] = []
+    clock = np.zeros(work.shape[2]) if off is None else off
+    now = 0.0
+    for step, parts in enumerate(work):
+        for part, own in enumerate(parts):
+            end = now + own.max() + transfer[step, part]
+            for rank, seconds in enumerate(own):
+                arrives = now + seconds
+                rows.append((rank, step, f"part {part}", "", UNNUMBERED, now + clock[rank], seconds))
+                rows.append((rank, step, "all_reduce", "all", UNNUMBERED, arrives + clock[rank], end - arrives))
+            now = end
+    return assembled(Rows(*(np.array(column) for column in zip(*rows))), "made up")
+
+
+def even() -> Floats:
+    return np.tile(np.array([1.0, 2.0])[None, :, None], (STEPS, 1, RANKS))
+
+
+def test_nobody_late() -> None:
+    found = replay_events(events(even(), np.full((STEPS, 2), 0.1)))
+    assert found.actual == pytest.approx(3.2)
+    assert found.slowdown == pytest.approx(1.0)
+    assert found.finding.cause == NO_CAUSE
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_replay_of_everything_is_the_trace(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    work, transfer = rng.uniform(0.5, 2.0, (STEPS, 2, RANKS)), rng.uniform(0.01, 0.1, (STEPS, 2))
+    found = replay_events(events(work, transfer))
+    assert found.actual == pytest.approx(float((work.max(axis=2) + transfer).sum()) / STEPS)
+    assert found.measured == pytest.approx(found.actual)
+
+
+@pytest.mark.parametrize("off", [None, np.array([0.0, 50.0, -3.0, 1.0])])
+def test_a_slow_rank_on_clocks_that_agree_or_not(off: Floats | None) -> None:
+    """Ideally its half second is a quarter of that, for the mean counts it: 3.5 over 3.125 without transfers."""
+    work = even()
+    work[:, 1, 2] += 0.5
+    found = replay_events(events(work, np.full((STEPS, 2), 0.1), off=off))
+    assert found.finding.cause == ONE_WORKER
+    assert [one.rank for one in found.worst] == [2]
+    assert found.slowdown == pytest.approx(3.7 / 3.325, rel=1e-4)
+    assert found.by_op["part 1"] == pytest.approx(found.slowdown, rel=1e-4)
+    assert found.by_op["part 0"] == pytest.approx(1.0, rel=1e-4)
+    assert found.transfers == pytest.approx({"all_reduce": 0.1}, rel=1e-4)
+    late = next(one for one in found.waiting if one.rank == 2)
+    assert late.waits == pytest.approx(0.0, abs=1e-6)
+
+
+def test_transfers_that_vary() -> None:
+    transfer = np.full((STEPS, 2), 0.1)
+    transfer[2] = 3.0
+    assert replay_events(events(even(), transfer)).finding.cause == COMMUNICATION
+
+
+def test_nobody_is_blamed_for_jitter() -> None:
+    work = even() * np.random.default_rng(0).lognormal(0.0, 0.2, (STEPS, 2, RANKS))
+    found = replay_events(events(work, np.full((STEPS, 2), 0.1)))
+    assert found.finding.cause == UNKNOWN
+
+
+def test_one_rank_alone_tells_nothing() -> None:
+    found = replay_events(events(even()[..., :1], np.full((STEPS, 2), 0.1)))
+    assert (found.finding.cause, found.slowdown) == (UNKNOWN, None)
+
+
+def written(path: Path, rows: list[str], head: str = HEAD) -> Path:
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("start", ["", "0,"])
+def test_who_waits_least_is_last(tmp_path: Path, start: str) -> None:
+    """Durations of one collective, with and without starts: rank 4 is last, and its 11.66 ms are the transfer."""
+    rows = [f"{rank},reduce_scatter,{start}{us / 1e6}" for rank, us in enumerate(REDUCE_SCATTER_US)]
+    head = "rank,op,start,duration" if start else "rank,op,duration"
+    found = replay(written(tmp_path / "t.csv", rows, head))
+    assert found.finding.cause == ONE_WORKER
+    assert [one.rank for one in found.worst] == [4]
+    assert found.transfers["reduce_scatter"] == pytest.approx(11.663e-3)
+
+
+@pytest.mark.data
+def test_tracelens_summaries(data: Path) -> None:
+    """AMD-AGI/TraceLens pull request 599: transfers of 11.66 and 6.04 ms, starts 60.2 ms apart, rank 4 is last."""
+    found = replay(data / "formats/traces/tracelens_mi300_llama70b_fsdp_nccl_summary_")
+    assert [one.rank for one in found.worst] == [4]
+    assert found.transfers["reduce_scatter of 855654400 elements"] == pytest.approx(11.66e-3, abs=5e-6)
+    assert found.transfers["all_gather of 106956800 elements"] == pytest.approx(6.04e-3, abs=5e-6)
+    assert "60.2 ms apart" in " ".join(found.finding.evidence)
+
+
+def test_wall_time_of_a_backward_pass_tells_nobody(tmp_path: Path) -> None:
+    """200 ms were added to rank 1, and every rank shows it (traceml issue 252)."""
+    times = (293.0, 292.2, 293.0, 293.1)
+    rows = [f"{rank},{step},backward,{step},{ms / 1e3}" for step in range(3) for rank, ms in enumerate(times)]
+    found = replay(written(tmp_path / "t.csv", rows))
+    assert found.finding.cause == UNKNOWN
+    assert "wall time" in " ".join(found.finding.evidence)
+    assert found.worst == ()
+
+
+def test_time_before_the_collective_does(tmp_path: Path) -> None:
+    """The same run with 150 ms more in rank 2's data loader: 199.7 against 10.4 ms (traceml issue 252)."""
+    rows = []
+    for rank in range(4):
+        loads = 0.1997 if rank == 2 else 0.0104
+        rows += [f"{rank},0,dataloader,0,{loads}", f"{rank},0,backward,{loads},{0.4 - loads}"]
+    found = replay(written(tmp_path / "t.csv", rows))
+    assert [one.rank for one in found.worst] == [2]
+    assert "dataloader" in " ".join(found.finding.evidence)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "cause", "ranks"),
+    [
+        ("missing", "rank 3 missing at seq 6", [3]),
+        ("mismatch", "rank 1 mismatched op at seq 6", [1]),
+        ("gloo_ok", NO_CAUSE, []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pkl", "json"])
+def test_dumps_that_hang(data: Path, name: str, cause: str, ranks: list[int], kind: str) -> None:
+    """Rank 3 stopped after 5 collectives; rank 1 called barrier where the others gather."""
+    found = replay(*sorted((data / "formats/flight_recorder").glob(f"fr_{name}_rank*.{kind}")))
+    assert found.finding.cause == cause
+    assert [one.rank for one in found.worst] == ranks
