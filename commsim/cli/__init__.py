@@ -22,6 +22,7 @@ COMMANDS = (
     "cost",
     "tuner",
     "estimate",
+    "compare",
     "stragglers",
     "replay",
     "check",

@@ -25,6 +25,7 @@ ROOMS = {
     "commsim.stragglers": "stragglers",
     "commsim.stragglers.replay": "replays",
     "commsim.training": "estimates",
+    "commsim.training.comparing": "comparisons",
 }
 """Which file of this folder knows the values of a room; of two that fit, the longer name counts."""
 

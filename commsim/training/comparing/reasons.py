@@ -6,13 +6,14 @@ shares left are between the extremes that were reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.training.estimate import links_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from commsim.training.setting import Setting
     from commsim.units import Share
 
@@ -36,7 +37,7 @@ class Reason:
     left: tuple[Share, Share] = (1.0, 1.0)
 
 
-def _option(name: str, value: object) -> tuple[Callable[[Setting], bool], Callable[[Setting], Options]]:
+def _option(name: str, *, value: object) -> tuple[Callable[[Setting], bool], Callable[[Setting], Options]]:
     """An option of the recipe that has another value than said: when that is a difference, and the option."""
     return (lambda setting: getattr(setting.recipe, name) != value), (lambda _: {name: value})
 
@@ -54,19 +55,19 @@ REASONS = (
         "full-recompute",
         "every layer is recomputed",
         "look for --recompute-granularity full, activation_checkpoint mode full, gradient_checkpointing",
-        *_option("recompute", "full"),
+        *_option("recompute", value="full"),
     ),
     Reason(
         "no-recompute",
         "nothing is recomputed",
         "look whether activation checkpointing is on as you think",
-        *_option("recompute", "none"),
+        *_option("recompute", value="none"),
     ),
     Reason(
         "data-exposed",
         "gradients and weights are not exchanged behind compute",
-        "turn on --overlap-grad-reduce and --overlap-param-gather; CUDA_DEVICE_MAX_CONNECTIONS must let streams overlap",
-        *_option("overlap_data", False),
+        "turn on --overlap-grad-reduce and --overlap-param-gather; look at CUDA_DEVICE_MAX_CONNECTIONS",
+        *_option("overlap_data", value=False),
     ),
     Reason(
         "bf16",

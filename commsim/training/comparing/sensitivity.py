@@ -53,6 +53,7 @@ def _figures(estimate: Estimate) -> Iterator[tuple[str, str, str]]:
 
 def _sensitivity(estimate: Estimate, figure: str, what: str, how: str) -> Sensitivity:
     name = figure if figure in COMPUTE else what
-    nudged, doubled = (estimate.at(Case(**{how: ((name, factor),)})).seconds for factor in (NUDGE, 2.0))
+    cases = [Case(faster=pair) if how == "faster" else Case(sooner=pair) for pair in (((name, NUDGE),), ((name, 2.0),))]
+    nudged, doubled = (estimate.at(case).seconds for case in cases)
     elasticity = math.log(nudged / estimate.step_time) / math.log(NUDGE)
     return Sensitivity(figure, what, elasticity, doubled)
