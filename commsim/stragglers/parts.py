@@ -168,18 +168,18 @@ def parts(estimate: Estimate) -> Parts:
     )
 
 
-def expert_share(estimate: Estimate) -> float:
-    """Return the share of the compute that experts take, by what it grows when the fullest rank has twice the tokens.
+def expert_shares(estimate: Estimate) -> tuple[float, float]:
+    """Return the share of experts in what is computed, and of their exchange in what is said and hidden by nothing.
 
-    0 where no experts are dealt out.
+    They are by what grows when the fullest rank has a mean rank's tokens more; 0 where no experts are dealt out.
     """
     setting = estimate.setting
     if setting.plan.expert == 1 or not any(block.experts for block in setting.model.blocks):
-        return 0.0
+        return 0.0, 0.0
     recipe = replace(setting.recipe, imbalance=setting.recipe.imbalance + 1.0)
-    twice = replace(estimate, setting=replace(setting, recipe=recipe))
-    before, after = (float(parts(one).compute.sum()) for one in (estimate, twice))
-    return after / before - 1
+    known, fuller = parts(estimate), parts(replace(estimate, setting=replace(setting, recipe=recipe)))
+    said, more = float(known.said.sum()), float(fuller.said.sum())
+    return float(fuller.compute.sum() / known.compute.sum()) - 1, more / said - 1 if said else 0.0
 
 
 def _buckets(steps: Steps) -> dict[str, Floats]:

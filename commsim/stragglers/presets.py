@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from commsim.errors import InputError
 from commsim.stragglers.kinds import Congestion, Jitter, SharedJitter, SlowRank, Straggler, Throttling, Variation
+from commsim.stragglers.laws import Lognormal
 
 _BYTEDANCE = "traces of healthy ranks, ByteDance StragglerAnalysis (OSDI 2025)"
 _GREYHOUND = "Greyhound (ATC 2025), table 1"
@@ -27,6 +29,10 @@ _HEALTHY = {
     Throttling(): _GREYHOUND,
 }
 _OTHERS = {Congestion(): _GREYHOUND}
+
+POPULATION = Lognormal(sigma=0.97, mean=math.exp(-2.49 + 0.97**2 / 2))
+"""The slowdown of jobs above 1: 3,079 jobs on 128 GPUs or more of a dedicated cluster (ByteDance, OSDI 2025), by three
+of their published quantiles."""
 
 PRESETS = {
     "dedicated": Preset(tuple(_HEALTHY), tuple(_HEALTHY.values())),

@@ -9,7 +9,7 @@ from commsim.errors import InputError
 from commsim.stragglers.effects import Effect, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, share
 from commsim.stragglers.laws import Constant, Empirical, Law
-from commsim.stragglers.parts import expert_share
+from commsim.stragglers.parts import expert_shares
 
 if TYPE_CHECKING:
     from commsim.training.estimate import Estimate
@@ -34,34 +34,40 @@ class SequenceImbalance(Straggler):
 class ExpertImbalance(Straggler):
     """The fullest expert rank has `excess` more than the mean, and all wait for it in each layer.
 
-    1.564 with DeepSeek-R1 on 32 ranks, 0.115 with redundant experts (TensorRT-LLM). `share` of an operation's time is
-    spent in experts; unless said it is that of the estimate.
+    1.564 with DeepSeek-R1 on 32 ranks, 0.115 with redundant experts (TensorRT-LLM). `share` of the compute is done in
+    experts, and `exchange` is their part of what is said and not hidden; unless said they are those of the estimate.
     """
 
     share: float | None = None
     excess: float = 1.564
+    exchange: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a share above 1 and a negative excess; InputError."""
+        """Refuse shares above 1 and a negative excess; InputError."""
         not_negative(self, "excess")
-        if self.share is not None:
-            share(self, "share")
+        for name in ("share", "exchange"):
+            if getattr(self, name) is not None:
+                share(self, name)
 
     @property
     def effects(self) -> Effects:
-        """A factor of all operations, for the job; InputError while nobody knows the share."""
+        """A factor of all operations, and one of what they say; InputError while nobody knows the share."""
         if self.share is None:
-            raise InputError(
-                "expert imbalance: share", None, "a share of the time, or the step of a model, belongs here"
-            )
-        return (Effect("compute", "job", Constant(1 + self.share * self.excess), Target("all")),)
+            raise InputError("expert imbalance: share", None, "a share of the compute, or an estimate, belongs here")
+        computed, said = (Constant(1 + (part or 0.0) * self.excess) for part in (self.share, self.exchange))
+        compute = Effect("compute", "job", computed, Target("all"))
+        return (compute, Effect("bandwidth", "operation", said, Target("all"))) if self.exchange else (compute,)
 
     def on(self, estimate: Estimate) -> ExpertImbalance:
-        """Return it with the estimate's share; InputError for a model whose experts are not dealt out."""
-        if self.share is not None:
+        """Return it with the estimate's shares; InputError for a model whose experts are not dealt out."""
+        if self.share is not None and self.exchange is not None:
             return self
-        found = expert_share(estimate)
-        if not found:
+        computed, said = expert_shares(estimate)
+        if self.share is None and not computed:
             model = estimate.setting.model.name
             raise InputError("expert imbalance", model, "a model with experts, and expert=N in its plan, belong here")
-        return replace(self, share=found)
+        return replace(
+            self,
+            share=min(computed, 1.0) if self.share is None else self.share,
+            exchange=min(said, 1.0) if self.exchange is None else self.exchange,
+        )
