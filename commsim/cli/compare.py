@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,28 +30,38 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _WHAT = "what `commsim estimate` takes, in quotes, or a file that holds it"
+CHANGES = re.compile(r"\s*(?:[a-z][a-z_-]*=\S+\s*)+")
 LONGEST_FILE = 64_000
 
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help=f"A job: {_WHAT}.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other; or only its options that differ from A's.")],
+    b: Annotated[str, typer.Argument(metavar="B", help='The other; or only what differs: "recompute=full nodes=32".')],
     as_json: Json = False,
 ) -> None:
-    """Explain the difference of two plans, recipes or systems: compare "MODEL SYSTEM --plan ..." "--recompute full"."""
+    """Explain the difference of two plans, recipes or systems: compare "MODEL SYSTEM --plan ..." "recompute=full"."""
     first = _arguments(a, "A")
-    second = _arguments(b, "B")
-    more = [*first, *second] if second[:1] and second[0].startswith("-") else second
-    found = difference(_estimated(first, "A"), _estimated(more, "B"))
+    changes = CHANGES.fullmatch(b)
+    second = [*first, *_options(b)] if changes else _arguments(b, "B")
+    found = difference(_estimated(first, "A"), _estimated(second, "B"))
     if as_json:
         return document(records(found)[0])
     return display(*_shown(found))
 
 
+def _options(changes: str) -> list[str]:
+    """Options of the command line for `recompute=full cuda-graphs=true`; of one given twice the last counts."""
+    found: list[str] = []
+    for name, _, value in (word.partition("=") for word in changes.split()):
+        plain = name.replace("_", "-")
+        found += {"true": [f"--{plain}"], "false": [f"--no-{plain}"]}.get(value.lower(), [f"--{plain}", value])
+    return found
+
+
 def _arguments(text: str, which: str) -> list[str]:
     """The words of a job; a text of one word is the name of a file."""
     try:
-        if len(text.split()) == 1 and not text.startswith("-"):
+        if len(text.split()) == 1:
             with Path(text).open(encoding="utf-8") as file:
                 text = file.read(LONGEST_FILE)
         return shlex.split(text, comments=True)
