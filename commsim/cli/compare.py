@@ -64,7 +64,7 @@ def _arguments(text: str, which: str) -> list[str]:
         if len(text.split()) == 1:
             with Path(text).open(encoding="utf-8") as file:
                 text = file.read(LONGEST_FILE)
-        return shlex.split(text, comments=True)
+        return shlex.split(text.replace("\\\n", " "), comments=True)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise InputError(f"compare: {which}", text, f"{said}; {_WHAT} belongs here") from None
