@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ MACHINE = cs.load("hgx-h100", nodes=16)
 PLAN = cs.Plan(cs.Tensor(8), cs.Data(2), cs.Pipeline(8))
 
 
-def estimated(plan: cs.Plan = PLAN, machine: cs.System = MACHINE, **recipe: object) -> Estimate:
+def estimated(plan: cs.Plan = PLAN, machine: cs.System = MACHINE, **recipe: Any) -> Estimate:  # noqa: ANN401
     return cs.estimate(MODEL, plan, machine, **{"global_batch": 128, **recipe})
 
 
@@ -50,10 +51,9 @@ def test_fp8_that_is_off() -> None:
 def test_a_slow_network() -> None:
     step = estimated(cs.Plan(cs.Data(128, zero=3)))
     slow = step.at(Case(faster=tuple((kind, 0.1) for kind in links_of(MACHINE)["network"]))).seconds
-    first = gap(step, slow).reasons[0]
-    assert first.reason.name == "slow-network"
-    assert first.left == pytest.approx(0.1, rel=0.4)
-    assert first.share > 0.9
+    found = {one.reason.name: one for one in gap(step, slow).reasons[:2]}
+    assert found["slow-network"].left == pytest.approx(0.1, rel=0.4)
+    assert found["slow-network"].share > 0.9
 
 
 def test_slow_gpus_leave_their_share() -> None:
@@ -83,15 +83,10 @@ def test_elasticities_are_those_of_the_parts() -> None:
 
 
 def test_the_network_matters_where_it_is_used() -> None:
-    inside = {
-        one.figure
-        for one in sensitivity(cs.estimate(MODEL, cs.Plan(cs.Tensor(8)), cs.load("hgx-h100"), global_batch=8))
-    }
-    assert not [figure for figure in inside if "nic" in figure]
-    sharded = {
-        one.figure: one.elasticity for one in sensitivity(estimated(cs.Plan(cs.Data(128, zero=3)), sequence=1024))
-    }
-    assert min(sharded, key=lambda figure: sharded[figure]) == "infiniband nic bandwidth"
+    alone = cs.estimate(MODEL, cs.Plan(cs.Tensor(8)), cs.load("hgx-h100"), global_batch=8)
+    assert not [one.figure for one in sensitivity(alone) if "nic" in one.figure]
+    sharded = estimated(cs.Plan(cs.Data(128, zero=3)), sequence=1024)
+    assert sensitivity(sharded)[0].figure == "infiniband nic bandwidth"
 
 
 def test_a_difference_is_the_sum_of_its_parts() -> None:
