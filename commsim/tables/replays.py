@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 
 import numpy as np
@@ -16,7 +17,6 @@ from commsim.tables.records import Record, records
 @records.register
 def _replay(replay: Replay) -> list[Record]:
     steps = replay.by_step
-    quantiles = {name: float(np.quantile(steps, level)) for name, level in (("p50", 0.5), ("p90", 0.9), ("max", 1.0))}
     return [
         {
             "source": replay.source,
@@ -33,13 +33,17 @@ def _replay(replay: Replay) -> list[Record]:
             "M_W": replay.shares.get("M_W"),
             "M_S": replay.shares.get("M_S"),
             "mended": dict(replay.shares),
-            "slowdown_of_steps": quantiles if steps else None,
+            "slowdown_of_steps": _quantiles(steps) if steps else None,
             "transfer_s": dict(replay.transfers),
             "waiting": records(replay.waiting),
             "workers": records(replay.workers),
             "repairs": list(replay.repairs),
         }
     ]
+
+
+def _quantiles(steps: tuple[float, ...]) -> Record:
+    return {name: float(np.quantile(steps, level)) for name, level in (("p50", 0.5), ("p90", 0.9), ("max", 1.0))}
 
 
 @records.register
@@ -62,4 +66,9 @@ def _fitted(found: Fitted) -> list[Record]:
 def _fit(fit: Fit) -> list[Record]:
     fields = {} if fit.name == "empirical" else asdict(fit.law)  # type: ignore[call-overload] # all are dataclasses
     goodness = {"aic": fit.aic, "ks_distance": fit.distance, "ks_chance": fit.chance, "describes": fit.describes}
-    return [{"law": fit.name, "parameters": fields, "mean": fit.law.mean, "sd": fit.law.sd, **goodness}]
+    return [{"law": fit.name, "parameters": fields, **_moments(fit), **goodness}]
+
+
+def _moments(fit: Fit) -> Record:
+    """Mean and standard deviation; None where a tail is too long for one."""
+    return {name: one if math.isfinite(one) else None for name, one in (("mean", fit.law.mean), ("sd", fit.law.sd))}

@@ -244,7 +244,7 @@ class Hostile:
 
 
 def test_hostile_pickles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    called = []
+    called: list[str] = []
     monkeypatch.setattr(os, "system", called.append)
     path = tmp_path / "dump_rank0.pkl"
     path.write_bytes(pickle.dumps(dump([Hostile()])))

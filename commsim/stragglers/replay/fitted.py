@@ -33,7 +33,7 @@ from commsim.stragglers.kinds import (
 from commsim.stragglers.laws import Empirical
 from commsim.stragglers.replay.causes import SPREAD, TOGETHER
 from commsim.stragglers.replay.goodness import LEVELS, Fit, fits
-from commsim.stragglers.replay.passes import alike, paused
+from commsim.stragglers.replay.passes import MAD, alike, paused
 from commsim.stragglers.replay.scenarios import Scenarios
 from commsim.stragglers.replay.schedule import ordered
 from commsim.stragglers.replay.work import work_of
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from commsim.measurement.traces.read import Trace
     from commsim.measurement.traces.steps import Floats, Ints
 
-OUTLIER = 1.05
-"""A worker that takes so many times as long as the median of its like is slow by itself, not by variation."""
+OUTLIER, FAR = 1.05, 4.0
+"""A worker is slow by itself, not by variation, if it takes so many times as long as the median, and if it is so many
+robust standard deviations away."""
 LEAST = 1e-4
 """Smaller spreads are nothing, s/s."""
 _SMALL = 0.01
@@ -95,7 +96,7 @@ class _Factors:
         steps = _mean(self.ratio / workers[self.worker], self.step)
         rest = self.ratio / (workers[self.worker] * steps[self.step])
         own = workers / np.median(workers)
-        slow = np.flatnonzero(own > OUTLIER)
+        slow = np.flatnonzero(own > max(OUTLIER, np.exp(FAR * np.median(np.abs(np.log(own))) * MAD)))
         usual = np.log(np.delete(own, slow))
         noise = float(np.log(rest).std())
         causes = [*first, *(SlowRank(factor=_rounded(own[one]), ranks=(self.ranks[one],)) for one in slow)]

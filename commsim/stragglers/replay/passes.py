@@ -31,7 +31,7 @@ class Alike(NamedTuple):
 
 OUTLIER, FAR = 1.1, 6.0
 """A pause makes a pass so many times as long as it usually is, and so many robust standard deviations longer."""
-_MAD = 1.4826
+MAD = 1.4826
 """Standard deviations of a normal law in its median absolute deviation."""
 
 
@@ -84,6 +84,6 @@ def paused(trace: StepTrace, seconds: Mapping[str, Floats]) -> tuple[Bools, Floa
 
 def _long(seconds: Floats) -> Bools:
     usual = np.median(seconds, axis=(1, 2), keepdims=True)
-    away = np.median(np.abs(seconds - usual), axis=(1, 2), keepdims=True) * _MAD
+    away = np.median(np.abs(seconds - usual), axis=(1, 2), keepdims=True) * MAD
     found: Bools = seconds > np.maximum(usual * OUTLIER, usual + FAR * away)
     return found

@@ -24,6 +24,8 @@ def ordered(trace: StepTrace, schedule: str = "1f1b", virtual: int = 1) -> StepT
     if trace.order:
         return trace
     turns = trace.seconds[FORWARD].shape[1]
+    if virtual < 1:
+        raise InputError("virtual stages", virtual, "a whole number of at least 1 belongs here")
     if turns % virtual:
         raise InputError(
             trace.source, f"{turns} forward passes a stage", f"a multiple of {virtual} chunks belongs here"

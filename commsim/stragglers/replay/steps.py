@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from commsim.errors import InputError
 from commsim.measurement.traces.steps import COMMUNICATION, MESSAGES, OPERATIONS
 from commsim.stragglers.replay.causes import Signs, recognised
 from commsim.stragglers.replay.passes import alike, without_pauses
@@ -35,9 +36,12 @@ WORST = 0.03
 def replay_steps(trace: StepTrace, schedule: str = "1f1b", virtual: int = 1) -> Replay:
     """Return what the trace says; a schedule with so many chunks a stage is taken where it holds no order.
 
-    InputError where the trace contradicts itself or the schedule.
+    InputError where the trace contradicts itself or the schedule, and where nothing takes any time.
     """
-    return _WhatIf(Scenarios(ordered(trace, schedule, virtual))).replay()
+    found = _WhatIf(Scenarios(ordered(trace, schedule, virtual)))
+    if not found.ideal > 0:
+        raise InputError(trace.source, "steps of 0 s", "operations that take time belong in a trace")
+    return found.replay()
 
 
 @dataclass(frozen=True, eq=False)
