@@ -20,7 +20,8 @@ STEPS = 12
 WORTH_SAYING = 0.3
 """The share of the gap that a reason must explain."""
 OPEN = 0.05
-"""What each e-fold of freedom costs a reason, as a share of the gap: what leaves much open explains anything."""
+"""What a reason costs, as a share of the gap, that is as strong as it usually is: what can be anything explains anything;
+one that is twice as strong, on the scale of logarithms, costs twice as much."""
 QUIET = 0.03
 """A gap of 3 % is none: runs differ by as much from day to day."""
 
@@ -67,16 +68,22 @@ def gap(estimate: Estimate, measured: Seconds) -> Gap:
 
 
 def _cost(one: Explained) -> float:
-    least, most = one.reason.left
-    return OPEN * math.log(most / least) - one.share
+    return (OPEN * math.log(one.left) / math.log(one.reason.usual) if one.left < 1 else 0.0) - one.share
 
 
 def _best(estimate: Estimate, reason: Reason, measured: Seconds) -> Explained | None:
     """The reason with the share left that comes nearest; None when the plan does not go with its options."""
     try:
-        tried = [_explained(estimate, reason, left, measured) for left in _shares(reason)]
+        low, high = reason.left
+        coarse = _nearest(estimate, reason, measured, (low, high))
+        step = (high / low) ** (1 / (STEPS - 1))
+        return _nearest(estimate, reason, measured, (max(low, coarse.left / step), min(high, coarse.left * step)))
     except InputError:
         return None
+
+
+def _nearest(estimate: Estimate, reason: Reason, measured: Seconds, ends: tuple[Share, Share]) -> Explained:
+    tried = [_explained(estimate, reason, left, measured) for left in _shares(*ends)]
     return max(tried, key=lambda one: one.share)
 
 
@@ -97,6 +104,5 @@ def _with(estimate: Estimate, options: dict[str, Any]) -> Estimate:
     return Estimate(changed, estimate.library)
 
 
-def _shares(reason: Reason) -> list[Share]:
-    low, high = reason.left
+def _shares(low: Share, high: Share) -> list[Share]:
     return [high] if low == high else [low * (high / low) ** (n / (STEPS - 1)) for n in range(STEPS)]

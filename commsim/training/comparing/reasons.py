@@ -25,7 +25,8 @@ class Reason:
     """A way in which a run differs from its estimate.
 
     `options` are options of the recipe that are other than said; `resources` are what is slower (`compute`, `memory`,
-    patterns of kinds of link), of which a share between the least and the most of `left` is left.
+    patterns of kinds of link), of which a share between the least and the most of `left` is left, `usual` where people
+    met it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Reason:
     options: Callable[[Setting], Options] = lambda _: {}
     resources: Callable[[Setting], tuple[str, ...]] = lambda _: ()
     left: tuple[Share, Share] = (1.0, 1.0)
+    usual: Share = 1.0
 
 
 def _option(name: str, *, value: object) -> tuple[Callable[[Setting], bool], Callable[[Setting], Options]]:
@@ -97,6 +99,7 @@ REASONS = (
         _several,
         resources=_links("network"),
         left=(0.02, 0.85),
+        usual=0.3,
     ),
     Reason(
         "slow-scale-up",
@@ -105,6 +108,7 @@ REASONS = (
         lambda setting: setting.system.gpus > 1,
         resources=_links("scale-up"),
         left=(0.05, 0.85),
+        usual=0.7,
     ),
     Reason(
         "slow-gpus",
@@ -112,6 +116,7 @@ REASONS = (
         "nvidia-smi -q -d CLOCK,PERFORMANCE: look for thermal and power caps; time each rank (`commsim replay`)",
         resources=lambda _: ("compute", "memory"),
         left=(0.4, 0.95),
+        usual=0.9,
     ),
 )
 """From the ones that leave nothing open to those that could explain much."""
