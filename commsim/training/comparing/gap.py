@@ -20,7 +20,7 @@ STEPS = 12
 WORTH_SAYING = 0.3
 """The share of the gap that a reason must explain."""
 OPEN = 0.05
-"""What a reason costs, as a share of the gap, that is as strong as it usually is: what can be anything explains anything;
+"""What a reason costs, as a share of the gap, where it is as strong as usual: what can be anything explains anything;
 one that is twice as strong, on the scale of logarithms, costs twice as much."""
 QUIET = 0.03
 """A gap of 3 % is none: runs differ by as much from day to day."""
