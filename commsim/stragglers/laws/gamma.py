@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,11 @@ class Gamma(Law):
     def scale(self) -> float:
         """The mean of one wait."""
         return self.mean / self.shape
+
+    @cached_property
+    def sd(self) -> float:
+        """The standard deviation, in closed form: the integral takes seconds where the shape is large."""
+        return self.mean / math.sqrt(self.shape)
 
     def at(self, below: Floats, above: Floats) -> Floats:
         """Return the value by Newton's method on the logarithm of the nearer tail, which is concave."""
