@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FEWEST, MOST = 8, 100_000
 """GPUs from which and up to which a curve goes."""
 _OPERATIONS = 4 * 10**6
-_STEPS = (20, 2000)
+_STEPS = (10, 2000)
 
 
 @dataclass(frozen=True)

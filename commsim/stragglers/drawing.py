@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST = 10**8
 """Steps at most."""
-_OPERATIONS = 5 * 10**7
+_OPERATIONS = 3 * 10**7
 """Operations drawn for an answer that needs fewer draws than a run."""
 _FEWEST = 20
 

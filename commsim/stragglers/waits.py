@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commsim.stragglers.simulate import Stage, Work
 
 STEPS = 100
-"""Steps of the job that are looked at."""
+"""Steps of the job that are looked at, at most."""
 _PATHS = 10
 """Of these, steps whose critical path is followed."""
 
@@ -60,14 +60,15 @@ class Waits:
 def waits(stage: Stage, causes: Sequence[Straggler], seed: int) -> Waits:
     """Return who waits for whom; the groups are sorted, those whose replica is last most often first."""
     slower, idle, last, paths = [], [], [], list[Floats]()
-    for work in Drawing(STEPS, 1, seed).work(stage, causes):
+    drawing = Drawing(STEPS, 1, seed).fewer(stage)
+    for work in drawing.work(stage, causes):
         ends = stage.ends(work)
         slower.append(_own(stage, work))
         idle.append(ends.last.max(axis=2, keepdims=True) - ends.last)
         last.append(last_of(stage, ends))
-        paths += [_path(stage, work, trial, int(last[-1][trial])) for trial in range(_PATHS - len(paths))]
+        paths += [_path(stage, work, trial, int(last[-1][trial])) for trial in range(min(len(last[-1]), _PATHS - len(paths)))]
     found = np.concatenate(slower, axis=1).mean(axis=1), np.concatenate(idle, axis=1).mean(axis=1)
-    which = np.bincount(np.concatenate(last), minlength=stage.cast.replicas) / STEPS
+    which = np.bincount(np.concatenate(last), minlength=stage.cast.replicas) / drawing.number
     return Waits(*found, which, np.mean(paths, axis=0), _groups(stage, *found, which))
 
 

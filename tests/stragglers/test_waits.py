@@ -45,6 +45,13 @@ def test_a_slow_link_lies_on_the_path() -> None:
     assert waits(stage, [SlowLink(delay=1.0, links=(1,))], seed=0).path.sum() < 0.8
 
 
+def test_steps_that_are_drawn_one_at_a_time() -> None:
+    """A block holds 2^19 operations: 4 stages, 64 micro-batches and 1,024 replicas have as many in one step."""
+    found = waits(bare(4, 64, 1024), [SlowRank(factor=1.1, ranks=(8,))], seed=3)
+    assert found.groups[0].replica == 2
+    assert found.last[2] == 1.0
+
+
 @pytest.mark.parametrize("kind", KINDS_OF_STEP)
 def test_every_step_has_its_groups(kind: str) -> None:
     stage = staged(step(kind))
