@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from commsim.stragglers.kinds import SlowLink as SlowLink
     from commsim.stragglers.kinds import SlowRank as SlowRank
     from commsim.stragglers.presets import preset as preset
+    from commsim.stragglers.replay.replay import replay as replay
+    from commsim.stragglers.replay.result import Replay as Replay
     from commsim.stragglers.run import Run as Run
     from commsim.stragglers.run import run as run
     from commsim.tables.records import to_frame as to_frame
@@ -59,6 +61,7 @@ _ROOMS = {
     "Pipeline": "commsim.training.axes",
     "Plan": "commsim.training.plan",
     "Routing": "commsim.collectives.moe.routing",
+    "Replay": "commsim.stragglers.replay.result",
     "Run": "commsim.stragglers.run",
     "SlowLink": "commsim.stragglers.kinds",
     "SlowRank": "commsim.stragglers.kinds",
@@ -75,6 +78,7 @@ _ROOMS = {
     "model": "commsim.training.configs.well_known",
     "preset": "commsim.stragglers.presets",
     "price": "commsim.collectives.price",
+    "replay": "commsim.stragglers.replay.replay",
     "run": "commsim.stragglers.run",
     "sweep": "commsim.libraries.sweep",
     "to_frame": "commsim.tables.records",
