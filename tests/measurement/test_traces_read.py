@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from bench.record import Recorder
 from commsim.errors import InputError
 from commsim.measurement.traces import columns, flight_recorder, kineto
 from commsim.measurement.traces.calls import CallTrace
@@ -307,3 +308,26 @@ def test_what_is_no_trace(tmp_path: Path) -> None:
         trace([tmp_path / "absent"])
     with pytest.raises(InputError, match="belongs here"):
         trace([])
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_what_a_training_loop_recorded(tmp_path: Path, kind: str) -> None:
+    for rank in range(2):
+        with Recorder(tmp_path / f"steps.{rank}.{kind}", rank) as recorder:
+            for _ in range(3):
+                with recorder.step():
+                    for name in ("forward", "all_reduce, of a bucket"):
+                        with recorder.operation(name):
+                            pass
+    found = trace([tmp_path / "steps."])
+    assert isinstance(found, EventTrace)
+    assert (found.ranks, found.steps, found.repairs) == ((0, 1), (0, 1, 2), ())
+    assert np.count_nonzero(found.meeting != ALONE) == 6
+
+
+def test_json_lines_that_are_damaged(tmp_path: Path) -> None:
+    good = [json.dumps({"rank": rank, "op": "all_reduce", "start": 0.0, "duration": 1.0}) for rank in range(2)]
+    (tmp_path / "t.jsonl").write_text("\n".join([*good, "[]", '{"rank": 2}', good[0][:20]]))
+    found = trace([tmp_path / "t.jsonl"])
+    assert isinstance(found, EventTrace)
+    assert any("3 rows with missing fields" in said for said in found.repairs)

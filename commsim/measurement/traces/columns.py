@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import zlib
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.errors import InputError, LackError
+from commsim.measurement.lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,6 +101,26 @@ def _csv(path: Path) -> tuple[dict[str, Column], int]:
         blocks, damaged = _blocks(_rows(rows, path.name), len(names))
     found = {name: _joined([block[place] for block in blocks]) for place, name in enumerate(names)} if blocks else {}
     return found, damaged
+
+
+def json_lines(path: Path, names: tuple[str, ...]) -> tuple[dict[str, Column], int]:
+    """Return the same of a file with an object a line, for the keys that its first object has of those named."""
+    with io.TextIOWrapper(unpacked(path), "utf-8", errors="replace") as text:
+        first = _object(text.readline(LONGEST_LINE))
+        known = [name for name in names if name in first]
+        lines = chain([first], map(_object, iter(lambda: text.readline(LONGEST_LINE), "")))
+        blocks, damaged = _blocks(([str(one[name]) for name in known if name in one] for one in lines), len(known))
+    found = {name: _joined([block[place] for block in blocks]) for place, name in enumerate(known)} if blocks else {}
+    return found, damaged
+
+
+def _object(line: str) -> dict[str, Any]:
+    """The object of a line, empty for a line that is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 _BLOCK = 2**16

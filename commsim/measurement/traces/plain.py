@@ -1,4 +1,4 @@
-"""What is in a plain table of rank, step, op, start and duration, in seconds, as `bench.record` writes it?
+"""What is in a plain table, or JSON lines, of rank, step, op, start and duration in s, as `bench.record` writes it?
 
 An operation that is named after a collective is where ranks meet; a column `group` tells several groups apart. Without
 starts, or without anything to meet in, only the durations are judged.
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OP, DURATION = ("op", "name", "operation"), ("duration", "duration_s", "dur", "seconds")
 START = ("start", "start_s", "start_ts")
+NAMES = ("rank", "step", *OP, *START, *DURATION, "group")
 _LONGEST = 200
 _MOST_OPERATIONS = 10_000
 
@@ -41,7 +42,8 @@ def read(paths: Iterable[Path], source: str) -> EventTrace | CallTrace:
     """Return the events of all files, by the clock if they have starts and collectives; InputError for no figures."""
     tables, repairs = [], []
     for path in paths:
-        columns, damaged = table.table(path)
+        is_table = recognises(table.header(path))
+        columns, damaged = table.table(path) if is_table else table.json_lines(path, NAMES)
         tables.append(_named(columns, path.name))
         repairs += [f"{path.name}: {damaged} rows with missing fields: left out"] * bool(damaged)
     shared = set.intersection(*(set(one) for one in tables))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMATS = (
     "npz of operations",
     "CSV or Parquet of operations (StragglerAnalysis)",
-    "CSV of rank, step, op, start, duration",
+    "CSV or JSON lines of rank, step, op, start, duration",
     "Kineto",
     "PyTorch flight recorder",
     "NCCL Inspector",
@@ -116,6 +116,8 @@ def _json(text: str, path: Path) -> str:
         return "NCCL Inspector"
     if kineto.recognises(text):
         return "Kineto"
+    if '"rank"' in text and '"op"' in text and '"duration"' in text:
+        return "plain"
     if '"entries"' in text or '"pg_config"' in text or '"pg_status"' in text:
         return "PyTorch flight recorder"
     raise InputError(path.name, text[:60], f"JSON of {', '.join(FORMATS[3:6])} belongs here")
