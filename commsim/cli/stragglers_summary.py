@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from commsim.cli.output import number, table
 from commsim.stragglers.causes import written
-from commsim.stragglers.waits import STEPS
 from commsim.tables.stragglers import LEVELS, name_of
 from commsim.units import counted, show
 
@@ -32,7 +32,7 @@ _GROUPS = {
     "pipeline": "stages wait for each other",
     "data": "replicas wait for the last",
 }
-_MANY_RANKS = 8
+_ROUNDING = 1e-9
 _DAY = 86_400.0
 
 
@@ -74,33 +74,42 @@ def _causes(run: Run) -> Table:
     listed = table("what each cause costs", ">alone", ">formula", ">fixing it saves")
     for one in sorted(run.by_cause, key=lambda one: -one.saved):
         formula = f"{'' if one.closed.exact else '~'}{one.closed.slowdown:.4f}" if one.closed else ""
-        listed.add_row(f"  {escape(written(one.cause))}", f"{one.alone:.4f}", formula, f"{one.saved:.2%}")
+        name = re.sub(r"\d+\.\d{5,}", lambda digits: f"{float(digits[0]):.4g}", written(one.cause))
+        listed.add_row(f"  {escape(name)}", f"{one.alone:.4f}", formula, f"{one.saved:.2%}")
     return listed
 
 
 def _groups(run: Run, groups: Amplified) -> Table:
     listed = table("where the time above the ideal is made", ">", ">of the step")
     for name, label in _GROUPS.items():
-        seconds = getattr(groups, name)
-        listed.add_row(f"  {label}", show(seconds, "s", 3), f"{seconds / run.mean:.2%}")
+        share = getattr(groups, name) / run.mean
+        share = share if abs(share) > _ROUNDING else 0.0
+        listed.add_row(f"  {label}", show(share * run.mean, "s", 3), f"{share:.2%}")
     return listed
 
 
 def _late(run: Run, late: Waits) -> list[RenderableType]:
     """The groups for which the others wait most often."""
+    path = ", ".join(f"{share:.0%}" for share in late.path)
+    said = f"in the first steps of one job; critical path by stage: {path}, messages {abs(1 - late.path.sum()):.0%}"
+    if late.idle.max() < _ROUNDING * run.mean:
+        return ["[bold]all replicas end together[/]", f"  [dim]{said}[/]"]
     listed = table("who is waited for", ">its own work", ">last in", ">others wait")
     for group in late.groups[:3]:
-        ranks = f"{group.ranks[0]}-{group.ranks[-1]}" if _in_a_row(group.ranks) else ",".join(map(str, group.ranks))
-        place = f"stage {group.stage}, replica {group.replica}: ranks {ranks}"
+        place = f"stage {group.stage}, replica {group.replica}: {_ranks(group.ranks)}"
         waited = show(group.holds_up, "s", 3)
         listed.add_row(f"  {place}", f"{group.slower:.3f} x", f"{group.last:.0%} of steps", waited)
-    path = ", ".join(f"{share:.0%}" for share in late.path)
-    said = f"in the first {STEPS} steps of one job; critical path by stage: {path}, messages {1 - late.path.sum():.0%}"
-    return [listed, f"  [dim]{said}[/]"] if run.stage.cast.replicas > 1 or run.stage.cast.stages > 1 else [listed]
+    return [listed, f"  [dim]{said}[/]"]
+
+
+def _ranks(ranks: tuple[int, ...]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {ranks[0]}-{ranks[-1]}" if _in_a_row(ranks) else f"ranks {','.join(map(str, ranks))}"
 
 
 def _in_a_row(ranks: tuple[int, ...]) -> bool:
-    return len(ranks) > 1 and ranks[-1] - ranks[0] == len(ranks) - 1
+    return ranks[-1] - ranks[0] == len(ranks) - 1
 
 
 def mended(outcomes: Sequence[Outcome]) -> list[RenderableType]:

@@ -66,7 +66,8 @@ def waits(stage: Stage, causes: Sequence[Straggler], seed: int) -> Waits:
         slower.append(_own(stage, work))
         idle.append(ends.last.max(axis=2, keepdims=True) - ends.last)
         last.append(last_of(stage, ends))
-        paths += [_path(stage, work, trial, int(last[-1][trial])) for trial in range(min(len(last[-1]), _PATHS - len(paths)))]
+        wanted = last[-1][: max(0, _PATHS - len(paths))]
+        paths += [_path(stage, work, trial, int(replica)) for trial, replica in enumerate(wanted)]
     found = np.concatenate(slower, axis=1).mean(axis=1), np.concatenate(idle, axis=1).mean(axis=1)
     which = np.bincount(np.concatenate(last), minlength=stage.cast.replicas) / drawing.number
     return Waits(*found, which, np.mean(paths, axis=0), _groups(stage, *found, which))
