@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commsim.cli.job import plan, recipe
+from commsim.cli.job import plan, recipe, settled
 from commsim.cli.options import Json, Plot, library, machine, takes
 from commsim.cli.output import display, document
 from commsim.cli.stragglers_summary import curves, mended, summary, training
@@ -34,6 +34,7 @@ from commsim.tables.records import Record, records
 from commsim.training.configs.well_known import model as model_of
 from commsim.training.estimate import estimate
 from commsim.training.plan import Plan
+from commsim.training.trainers.job import Job
 from commsim.units import parse
 
 _CAUSES, _DRAWS, _WHAT, _WHOLE = "Causes", "Draws", "What else", "A whole training"
@@ -106,7 +107,7 @@ def _tokens(text: str) -> float:
 def stragglers(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name such as llama3.1-70b, or a config.json.")],
     machine: System,
-    plan: Plan,
+    plan: Plan | Job,
     recipe: dict[str, Any],
     library: Library,
     wanted: tuple[Straggler, ...],
@@ -135,9 +136,9 @@ def stragglers(
     """Say what stragglers cost a training step of MODEL on SYSTEM: how much, which cause, who waits, what helps."""
     if plot:
         _known(figure)
-    tokens, failing = failures
-    listed = (*wanted, failing(plan.gpus)) if failing else wanted
-    step = estimate(model_of(model), plan, machine, library=library, **recipe)
+    (laid, options), (tokens, failing) = settled(plan, recipe, machine), failures
+    listed = (*wanted, failing(laid.gpus)) if failing else wanted
+    step = estimate(model_of(model), laid, machine, library=library, **options)
     with _progress("steps", steps) as done:
         found = run(step, listed, steps=steps, jobs=jobs, seed=seed, done=done)
     outcomes = [mitigate(found, read.described(MITIGATIONS, name, "mitigation")) for name in mitigation or ()]
@@ -145,7 +146,7 @@ def stragglers(
     if with_curve or also or (plot and figure == "curve"):
         ways[machine.name] = curve(step, listed, seed=seed)
     for name in also or ():
-        other = estimate(model_of(model), plan, load(name, gpus=plan.gpus), library=library, **recipe)
+        other = estimate(model_of(model), laid, load(name, gpus=laid.gpus), library=library, **options)
         ways[name] = curve(other, listed, seed=seed)
     training_of = whole(found, tokens) if tokens else None
     if plot:
