@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from commsim.libraries.nccl import Nccl as Nccl
     from commsim.libraries.sweep import Sweep as Sweep
     from commsim.libraries.sweep import sweep as sweep
+    from commsim.measurement.calibrate.fit import calibrate as calibrate
+    from commsim.measurement.check.judge import check as check
     from commsim.measurement.read import measurements as measurements
     from commsim.stragglers.kinds import Jitter as Jitter
     from commsim.stragglers.kinds import SlowLink as SlowLink
@@ -72,6 +74,8 @@ _ROOMS = {
     "all_to_all_v": "commsim.collectives.algorithms.direct",
     "combine": "commsim.libraries.moe.machine",
     "dispatch": "commsim.libraries.moe.machine",
+    "calibrate": "commsim.measurement.calibrate.fit",
+    "check": "commsim.measurement.check.judge",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",

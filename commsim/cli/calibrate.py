@@ -14,8 +14,7 @@ from commsim.cli.output import display, document, points, table
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
 from commsim.libraries.library import Library
-from commsim.measurement.calibrate.fit import Fit, Fitted, Run
-from commsim.measurement.calibrate.fit import calibrate as fitted
+from commsim.measurement.calibrate.fit import Fit, Fitted, Run, fit
 from commsim.measurement.cluster import cluster
 from commsim.measurement.joining import joined
 from commsim.measurement.read import measurements
@@ -48,7 +47,7 @@ def calibrate(
     changes = {key: value for key, value in given.items() if value is not None}
     tables = joined(one for run in runs for one in measurements(run))
     ran = [Run(one, Layout.first(one.ranks), cluster(one, system, **changes).topology) for one in tables]
-    found = fitted(of, ran, seed=seed)
+    found = fit(of, ran, seed=seed)
     if out is not None:
         _write(found, out)
     if as_json:

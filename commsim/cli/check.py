@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,10 +11,9 @@ from commsim.cli.options import Json
 from commsim.cli.output import display, document, number, points, table
 from commsim.cli.screen import screened
 from commsim.errors import InputError
-from commsim.hardware.system import System
 from commsim.measurement.check.judge import Check, beside
 from commsim.measurement.check.judge import check as judged
-from commsim.measurement.cluster import cluster, library, named
+from commsim.measurement.cluster import cluster, library
 from commsim.measurement.joining import joined
 from commsim.measurement.read import measurements
 from commsim.tables.records import records
@@ -103,19 +101,9 @@ def worst(checks: list[Check]) -> str:
 
 
 def _judged(of: Measurement, system: str | None, changes: dict[str, Any], *, as_configured: bool) -> Check:
-    machine = cluster(of, system, **changes) if as_configured else _machine(of, system, changes)
-    return judged(of, machine, library=library(of) if as_configured else None)
-
-
-def _machine(of: Measurement, system: str | None, changes: dict[str, Any]) -> System | None:
-    """The machine at its best: TCP is none of its networks but what a library falls back to."""
-    if system is None and named(of) is None:
-        if changes:
-            raise InputError("system", None, "say which machine --nodes, --nic and the like belong to (--system)")
-        return None
-    fallen = of.nics is not None and of.nics.fabric == "tcp"
-    best = dataclasses.replace(of, nics=dataclasses.replace(of.nics, fabric=None)) if of.nics and fallen else of
-    return cluster(best, system or named(of), **changes)
+    if as_configured:
+        return judged(of, cluster(of, system, **changes), library=library(of))
+    return judged(of, system, **changes)
 
 
 def _beside(tables: list[Measurement], baselines: list[Measurement]) -> list[Check]:

@@ -146,7 +146,7 @@ def test_pairs(commsim: Callable[..., Answer], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--nodes", "2"), "say which machine --nodes"),
+        (("--nodes", "2"), "say which machine nodes"),
         (("--system", "hgx-h10"), "did you mean 'hgx-h100'"),
         (("--system", "hgx-h100", "--nodes", "3"), "a multiple of its 3 nodes"),
         (("--op", "all_gather"), "the table shows all_reduce"),

@@ -18,7 +18,7 @@ Place = tuple[str, ...]
 """The keys on the way to a constant."""
 T = TypeVar("T")
 SHARE = "1"
-MADE = ("payload", "chunk", "steepness", "protocols.*.ramp")
+MADE = ("payload", "slot", "bytes_per_thread")
 """What a library's authors chose, the same on every machine: users' runs do not change it."""
 
 
@@ -37,8 +37,8 @@ class Constant:
 
     @property
     def most(self) -> float:
-        """The most that it can be: a share is at most 1."""
-        return 1.0 if self.dimension == SHARE else float("inf")
+        """The most that it can be: a share is at most 1, what is more already has no end."""
+        return 1.0 if self.dimension == SHARE and self.value <= 1 else float("inf")
 
 
 def constants(calibration: object) -> list[Constant]:

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from commsim.collectives.layout import Layout
 from commsim.errors import InputError
 from commsim.figures import Figure
+from commsim.libraries.nccl import Nccl
 from commsim.measurement.calibrate.constants import Constant, changed, constants
 from commsim.measurement.check.expected import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from commsim.collectives.layout import Layout
+    from commsim.hardware.system import System
     from commsim.hardware.topology import Topology
     from commsim.libraries.library import Floats, Library
     from commsim.measurement.records import Measurement
@@ -100,7 +102,20 @@ class Fit:
         return tuple(one for one in self.constants if one.told)
 
 
-def calibrate(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:
+def calibrate(system: System, tables: Iterable[Measurement], *, library: Library | None = None, seed: int = 0) -> Fit:
+    """Return the constants of a library (NCCL) that fit tables measured on the first GPUs of a machine; see `fit`.
+
+    InputError as `fit`, and for a table of more ranks than the machine has GPUs.
+    """
+    runs = []
+    for table in tables:
+        if table.ranks > system.gpus:
+            raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
+        runs.append(Run(table, Layout.first(table.ranks), system.topology))
+    return fit(library or Nccl(), runs, seed=seed)
+
+
+def fit(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:
     """Return the constants of a library that fit measured runs best, with intervals from a seeded bootstrap.
 
     InputError when the library has no constants, and when there are no rows.

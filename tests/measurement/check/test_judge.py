@@ -73,15 +73,24 @@ def test_wrong_results_are_impossible() -> None:
 def test_calls_that_were_not_waited_for() -> None:
     """pytorch/pytorch#70267: the time of issuing a call does not grow with its size, on whatever machine."""
     seconds = np.full(len(SIZES), 22e-6)
-    found = check(made("all_reduce", H100, seconds), None)
+    found = check(made("all_reduce", H100, seconds))
     assert found.verdict == "impossible"
     assert "the calls were timed, not the transfers" in " ".join(found.reasons)
 
 
 def test_an_unknown_machine() -> None:
-    found = check(made("all_reduce", H100, by_model("all_reduce", H100) * 50), None)
+    found = check(made("all_reduce", H100, by_model("all_reduce", H100) * 50))
     assert (found.verdict, found.causes) == ("unknown", ())
     assert found.rows[0].expected is None
+
+
+def test_the_machine_that_a_table_names() -> None:
+    table = dataclasses.replace(made("all_reduce", TWO, by_model("all_reduce", TWO)), system="hgx-h100")
+    found = check(table)
+    assert found.system is not None
+    assert (found.system.name, found.system.gpus, found.verdict) == ("hgx-h100", 16, "good")
+    halved = check(table, nic="800 Gb/s")
+    assert halved.rows[-1].expected > found.rows[-1].expected  # type: ignore[operator]
 
 
 def test_nothing_measured() -> None:
