@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from commsim.validation.moe_rows import MoeRow
 
 UNIFORM = ("", "uniform", "balanced")
-HYBRID = ("*deepep-v2*", "*hybrid*", "trtllm*")
-"""Libraries whose kernels for many tokens copy by the tensor memory accelerator; those of others are `normal`."""
+KERNELS = {
+    "hybrid": ("*deepep-v2*", "*hybrid*"),
+    "low_latency": ("trtllm*", "*pplx*"),
+}
+"""Libraries whose kernels for many tokens copy by the tensor memory accelerator, or send a copy for each expert whatever
+there is to send; those of all others are `normal`."""
 FABRICS = {"ethernet": "roce"}
 _BF16 = 2.0
 
@@ -116,7 +120,9 @@ def _mode(row: MoeRow) -> str:
     """The kernels: what the row says, told apart by the library for many tokens. InputError for others."""
     if row.mode != "normal":
         return row.mode
-    return "hybrid" if any(fnmatch.fnmatchcase(row.library.lower(), pattern) for pattern in HYBRID) else "normal"
+    named = row.library.lower()
+    fitting = (kernel for kernel, names in KERNELS.items() if any(fnmatch.fnmatchcase(named, one) for one in names))
+    return next(fitting, "normal")
 
 
 def _routing(row: MoeRow) -> Routing:
