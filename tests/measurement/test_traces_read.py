@@ -331,3 +331,16 @@ def test_json_lines_that_are_damaged(tmp_path: Path) -> None:
     found = trace([tmp_path / "t.jsonl"])
     assert isinstance(found, EventTrace)
     assert any("3 rows with missing fields" in said for said in found.repairs)
+
+
+def test_messages_meet_if_they_tell_their_peer(tmp_path: Path) -> None:
+    def message(start: float, **arguments: object) -> dict[str, Any]:
+        return kernel(start, 2.0, **arguments) | {"name": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"}
+
+    profile(tmp_path / "r_0.json", 0, [message(1.0, **{"Collective name": "send", "Src Rank": 0, "Dst Rank": 1})])
+    profile(tmp_path / "r_1.json", 1, [message(1.5, **{"Collective name": "recv", "Src Rank": 0, "Dst Rank": 1})])
+    profile(tmp_path / "r_2.json", 2, [message(1.5, **{"Collective name": "recv"})])
+    found = trace([tmp_path / "r_"])
+    assert isinstance(found, EventTrace)
+    assert [found.ranks[one] for one in found.rank[found.meeting == 0]] == [0, 1]
+    assert any("1 sends and receives, whose peers are not told" in said for said in found.repairs)

@@ -156,3 +156,13 @@ def test_dumps_that_hang(data: Path, name: str, cause: str, ranks: list[int], ki
     found = replay(*sorted((data / "formats/flight_recorder").glob(f"fr_{name}_rank*.{kind}")))
     assert found.finding.cause == cause
     assert [one.rank for one in found.worst] == ranks
+
+
+def test_rare_operations_are_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the longest operations are told apart; what is left is still late."""
+    monkeypatch.setattr("commsim.stragglers.replay.work._MOST_PARTS", 1)
+    work = even()
+    work[:, 0, 2] += 0.5
+    found = replay_events(events(work, np.full((STEPS, 2), 0.1)))
+    assert set(found.by_op) == {"part 1", "work", "all_reduce"}
+    assert found.by_op["work"] == pytest.approx(found.slowdown)

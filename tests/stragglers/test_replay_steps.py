@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.measurement.traces import npz
-from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, RECEIVES, SCATTER, SENDS
+from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, RECEIVES, SCATTER, SENDS, Turn
 from commsim.stragglers.replay.result import COMMUNICATION, LAST_STAGE, NO_CAUSE, ONE_WORKER, PAUSES, SEQUENCES, UNKNOWN
 from commsim.stragglers.replay.steps import replay_steps
 from commsim.training.pipeline import compiled, makespan
@@ -158,3 +158,25 @@ def test_sends_without_receives() -> None:
     seconds[RECEIVES[FORWARD]][2] = np.nan
     with pytest.raises(InputError, match="as many of each"):
         replay_steps(trace(seconds))
+
+
+def test_the_first_backward_message_waits_for_the_warm_up() -> None:
+    """By hand: it starts with the last forward but one, at 20 s, and takes 25 s like those after it."""
+    passes = {FORWARD: np.ones((2, 3, 1, 1)), BACKWARD: np.full((2, 3, 1, 1), 2.0)}
+    passes[FORWARD][0] = 10.0
+    empty, ways = np.full((3, 1, 1), np.nan), {op: np.zeros((3, 1, 1)) for op in (FORWARD, BACKWARD)}
+    ways[BACKWARD][:] = 25.0
+    seconds = passes | {
+        SENDS[FORWARD]: np.stack([ways[FORWARD], empty]),
+        RECEIVES[FORWARD]: np.stack([empty, ways[FORWARD]]),
+    }
+    seconds |= {
+        SENDS[BACKWARD]: np.stack([empty, ways[BACKWARD]]),
+        RECEIVES[BACKWARD]: np.stack([ways[BACKWARD], empty]),
+    }
+    order = (
+        tuple(Turn(op, turn) for op in (FORWARD, BACKWARD) for turn in range(3)),
+        tuple(Turn(op, turn) for turn in range(3) for op in (FORWARD, BACKWARD)),
+    )
+    made = replace(trace(seconds), order=order)
+    assert replay_steps(made).actual == pytest.approx(20 + 3 * 25 + 3 * 2)

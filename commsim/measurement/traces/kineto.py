@@ -91,11 +91,10 @@ class _Rank:
             start, seconds = float(event["ts"]) * _US, fields.number(event, "dur", f"{self.name}: {op}") * _US
             place = bisect_right(begins, (float(event["ts"]), 2**62)) - 1
             number = arguments.get("Seq")
-            group = "" if op in _MESSAGES else f"{arguments.get('Process Group Name', '')}/{_group(op, arguments)}"
             yield (
                 begins[place][1] if place >= 0 else 0,
                 op,
-                group,
+                _group(op, arguments),
                 number if isinstance(number, int) and number >= 0 else UNNUMBERED,
                 start,
                 seconds,
@@ -112,7 +111,8 @@ class _Rank:
             yield "collectives without metadata (older PyTorch): matched by their order in each step"
         if self.on_cpu and not self.on_gpu:
             yield "collectives on the CPU (gloo): their times hold the waiting for a thread"
-        messages = sum(_operation(one["name"], fields.part(one, "args")) in _MESSAGES for one in self._listed)
+        told = [(_operation(one["name"], fields.part(one, "args")), fields.part(one, "args")) for one in self._listed]
+        messages = sum(op in _MESSAGES and not _group(op, arguments) for op, arguments in told)
         if messages:
             yield f"{self.name}: {messages} sends and receives, whose peers are not told, taken as work of the rank"
 
@@ -123,10 +123,17 @@ def _operation(name: str, arguments: fields.Entry) -> str:
 
 
 def _group(op: str, arguments: fields.Entry) -> str:
-    """What tells collectives of one group apart where nobody numbers them: operation and elements."""
+    """Who takes part: a process group, both ends of a message; "" where a message does not tell its peer.
+
+    Where nobody numbers what a group does, operation and elements tell it apart.
+    """
+    name = f"{arguments.get('Process Group Name', '')}"
+    if op in _MESSAGES:
+        ends = (arguments.get("Src Rank"), arguments.get("Dst Rank"))
+        return f"{name}/{ends[0]} to {ends[1]}" if all(isinstance(one, int) for one in ends) else ""
     if "Seq" in arguments:
-        return ""
-    return f"{op}/{arguments.get('In msg nelems', '')}/{arguments.get('dtype', '')}"
+        return name
+    return f"{name}/{op}/{arguments.get('In msg nelems', '')}/{arguments.get('dtype', '')}"
 
 
 def _rank(path: Path) -> _Rank:

@@ -126,7 +126,7 @@ class _Arrivals:
             since=since[back],
             parts=parts[back],
             waits=np.append(last[place] - start, np.zeros(ranks.size)),
-            names=(*trace.names, OTHER),
+            names=(*(trace.names[name] for name in self._kept), OTHER),
             first=np.append(first, start.size),
             transfer=np.append(np.maximum(transfer, 0.0), 0.0),
             op=op,
@@ -134,6 +134,14 @@ class _Arrivals:
             step=np.append(trace.step[self.met[first]], trace.step.max()),
             backwards=int(np.count_nonzero(transfer < 0)),
         )
+
+    @cached_property
+    def _kept(self) -> Ints:
+        """The names of work that take the longest in all; the others are no parts of their own."""
+        alone = self.trace.meeting == ALONE
+        total = np.bincount(self.trace.name[alone], self.trace.seconds[alone], minlength=len(self.trace.names))
+        found: Ints = np.sort(np.argsort(-total, kind="stable")[: min(_MOST_PARTS, np.count_nonzero(total))])
+        return found
 
     def _of_rank(self, rank: int, meetings: int) -> tuple[Ints, Floats]:
         """The meeting before each arrival of a rank, and before its end, and what it does between, [arrival, part]."""
@@ -158,12 +166,14 @@ class _Arrivals:
     def _parts(self, rank: int, starts: Floats, begin: Floats) -> Floats:
         """What the time from `begin` to `starts` goes to, by operation; the last part is what no event is there for."""
         trace = self.trace
-        found = np.zeros((starts.size, len(trace.names) + 1))
-        alone = np.flatnonzero((trace.rank == rank) & (trace.meeting == ALONE))
+        found = np.zeros((starts.size, self._kept.size + 1))
+        place = np.full(len(trace.names), -1)
+        place[self._kept] = np.arange(self._kept.size)
+        alone = np.flatnonzero((trace.rank == rank) & (trace.meeting == ALONE) & (place[trace.name] >= 0))
         by = np.argsort(starts, kind="stable")
         gap = by[np.minimum(np.searchsorted(starts[by], trace.start[alone], side="right"), starts.size - 1)]
         inside = np.minimum(trace.end[alone], starts[gap]) - np.maximum(trace.start[alone], begin[gap])
-        np.add.at(found, (gap, trace.name[alone]), np.maximum(inside, 0.0))
+        np.add.at(found, (gap, place[trace.name[alone]]), np.maximum(inside, 0.0))
         whole, busy = starts - begin, found.sum(axis=1)
         found *= np.where(busy > whole, whole / np.maximum(busy, np.finfo(float).tiny), 1.0)[:, None]
         found[:, -1] = whole - found.sum(axis=1)
@@ -186,3 +196,4 @@ class _Arrivals:
 
 
 _TOLERANCE = 1e-9
+_MOST_PARTS = 64
