@@ -40,7 +40,7 @@ def test_everything_in_extending_works(tmp_path: Path, monkeypatch: pytest.Monke
         if kind == "yaml":
             Path(text.split("\n", 1)[0].removeprefix("# ")).write_text(text, encoding="utf-8")
         elif kind == "python":
-            exec(compile(text, "extending.md", "exec"), {"__name__": "extending"})  # noqa: S102 - our own document
+            exec(compile(text, "extending.md", "exec", dont_inherit=True), {"__name__": "extending"})  # noqa: S102 - our own document
         else:
             for line in text.splitlines():
                 run_line(line)
