@@ -30,6 +30,7 @@ COMMANDS = (
     "validate",
     "bench",
     "launch",
+    "lab",
 )
 """Each is a function in the file of its name."""
 OUR_MISTAKE = 70

@@ -82,7 +82,7 @@ def _listed(size: str | None, sizes: str | None, factor: float | None) -> list[i
 def _forced(library: Library, algorithm: str | None, protocol: str | None) -> Library:
     """The library with the algorithm and the protocol that the caller insists on."""
     if not isinstance(library, Nccl):
-        refuse_for_ideal({"algorithm": algorithm, "protocol": protocol})
+        refuse_for_ideal({"algorithm": algorithm, "protocol": protocol}, library.name)
         return library
     return dataclasses.replace(library, algorithm=algorithm, protocol=protocol)
 

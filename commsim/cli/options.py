@@ -16,6 +16,7 @@ from commsim.errors import InputError
 from commsim.hardware.catalogue import load
 from commsim.hardware.system import System
 from commsim.libraries.calibration import calibration
+from commsim.libraries.gloo import Gloo, gloo_figures
 from commsim.libraries.ideal import Ideal
 from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
@@ -119,7 +120,8 @@ def machine(
 
 def library(
     library: Annotated[
-        Literal["nccl", "ideal"], typer.Option(rich_help_panel=_LIBRARY, help="Who does it; ideal is the wire alone.")
+        Literal["nccl", "gloo", "ideal"],
+        typer.Option(rich_help_panel=_LIBRARY, help="Who does it; ideal is the wire alone."),
     ] = "nccl",
     library_version: Annotated[
         str | None, typer.Option(metavar="VERSION", rich_help_panel=_LIBRARY, help="Such as 2.27.")
@@ -137,6 +139,9 @@ def library(
     if library == "ideal":
         refuse_for_ideal(given)
         return Ideal()
+    if library == "gloo":
+        refuse_for_ideal(given | {"calibration": None}, "gloo")
+        return Gloo(figures=gloo_figures(calibrated or "gloo"))
     fitted = calibration(calibrated or "nccl")
     if library_version is not None:
         if not re.fullmatch(r"\d+\.\d+(\.\d+)?", library_version):
@@ -145,8 +150,14 @@ def library(
     return Nccl(fitted=fitted, nvls=nvls is not False, collnet=bool(sharp))
 
 
-def refuse_for_ideal(given: Mapping[str, object]) -> None:
-    """Raise InputError at the first option that is given: the library `ideal` has none."""
+_ONE_WAY = {
+    "ideal": "the library 'ideal' takes the cheapest of all schedules: leave this out",
+    "gloo": "the library 'gloo' has one way of doing each operation: leave this out",
+}
+
+
+def refuse_for_ideal(given: Mapping[str, object], library: str = "ideal") -> None:
+    """Raise InputError at the first option that is given: the libraries `ideal` and `gloo` have none."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(name, value, "the library 'ideal' takes the cheapest of all schedules: leave this out")
+            raise InputError(name, value, _ONE_WAY[library])

@@ -5,6 +5,7 @@ A fault is one class, entered in the table `FAULTS`; a person writes it as `slow
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ import numpy as np
 from commsim.errors import InputError
 from commsim.hardware.topology import Link, Topology
 from commsim.stragglers.causes import described
-from commsim.stragglers.laws import Law  # noqa: TC001 - the reader of texts resolves annotations
+from commsim.stragglers.laws import Law
 from commsim.units import Seconds
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ class Jitter(Fault):
 
     def asked(self, case: Case) -> Case:
         """Return the case with the law in it."""
-        return replace(case, jitter={**written(self.law), "seed": self.seed, "how": self.how})
+        law = {"law": type(self.law).__name__.lower(), "parameters": dict(vars(self.law))}
+        return replace(case, jitter={**law, "seed": self.seed, "how": self.how})
 
     def arrivals(self, ranks: int, trials: int, rng: Generator) -> Floats:
         """Return when ranks come."""
@@ -239,9 +241,19 @@ def slowed(topology: Topology, ends: Ends, factor: float) -> Topology:
     return replace(flat, cell=cell)
 
 
-def written(law: Law) -> dict[str, object]:
-    """Return the law as a file of cases has it."""
-    return {"law": type(law).__name__.lower(), "parameters": dict(vars(law))}
+def written(wrong: Fault) -> str:
+    """Return the fault as a person writes it; "" for none."""
+    names = [name for name, kind in FAULTS.items() if type(wrong) is kind]
+    fields = {field.name: getattr(wrong, field.name) for field in dataclasses.fields(wrong)}
+    told = " ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+    return f"{names[0]}: {told}" if names else ""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Law):
+        inner = ", ".join(f"{name}={_shown(one)}" for name, one in vars(value).items())
+        return f"{type(value).__name__.lower()}({inner})"
+    return ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _need_rank(where: str, rank: int, ranks: int) -> None:

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 from commsim.errors import CommsimError
 from commsim.lab.blueprint import Blueprint, Cable
-from commsim.lab.isolation import die_with_parent, stand_apart
+from commsim.lab.isolation import die_with_parent, go_first, stand_apart
 from commsim.lab.wiring import Wired
 
 
@@ -23,6 +23,7 @@ def main() -> None:
     """Be a lab until the input ends."""
     die_with_parent(int(sys.argv[1]))
     try:
+        go_first()
         stand_apart()
         begun = json.loads(sys.stdin.readline())
         network = Wired(drawn(begun["blueprint"]))

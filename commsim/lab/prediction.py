@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,14 @@ _TRIALS = {True: 64, False: 4096}
 """Draws of arrivals: where every message is followed, and where rounds are."""
 
 
-def in_lab(calibration: str | None = None) -> Gloo:
-    """Return gloo on links that the kernel shapes: it counts a frame without check sum, preamble and gap."""
-    return Gloo(figures=replace(gloo_figures(calibration or "gloo"), framing=HEADER))
+def in_lab(ranks: int, calibration: str | None = None) -> Gloo:
+    """Return gloo as so many ranks run it here: they share the processors, and the kernel shapes their links.
+
+    The shapers count a frame without its check sum, preamble and gap.
+    """
+    known, crowd = gloo_figures(calibration or "gloo"), max(1.0, ranks / len(os.sched_getaffinity(0)))
+    costs = {name: getattr(known, name) * crowd for name in ("message", "copy", "reduction")}
+    return Gloo(figures=replace(known, framing=HEADER, **costs))
 
 
 @dataclass(frozen=True, eq=False)

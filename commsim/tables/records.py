@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 ROOMS = {
     "commsim.hardware": "machines",
+    "commsim.lab": "labs",
     "commsim.libraries": "collectives",
     "commsim.libraries.moe": "moe",
     "commsim.measurement": "checks",

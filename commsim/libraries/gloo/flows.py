@@ -49,14 +49,13 @@ class Crossed:
 
 def crossed(messages: Messages, topology: Topology, case: Case) -> Crossed:
     """Return which links of a machine the messages cross; those that none crosses are left out."""
-    routes = topology.route(messages.source, messages.target)
-    edge = np.searchsorted(topology.numbering.offset, np.arange(topology.numbering.total), side="right") - 1
-    share = np.zeros((len(messages.source), topology.numbering.total))
-    np.add.at(share, (np.arange(len(share))[:, None], routes.links), routes.share)
+    routes, numbering = topology.route(messages.source, messages.target), topology.numbering
+    used, place = np.unique(routes.links, return_inverse=True)
+    share = np.zeros((len(messages.source), len(used)))
+    np.add.at(share, (np.arange(len(share))[:, None], place.reshape(routes.links.shape)), routes.share)
+    edge = np.searchsorted(numbering.offset, used, side="right") - 1
     bandwidth, _ = rates(topology.kinds, case)
-    room = bandwidth[topology.numbering.kind_index[edge]] * topology.numbering.count[edge]
-    used = share.any(axis=0)
-    return Crossed(share[:, used], room[used])
+    return Crossed(share, bandwidth[numbering.kind_index[edge]] * numbering.count[edge])
 
 
 def ends(messages: Messages, over: Crossed, size: float = 1.0, ready: Floats | None = None) -> Floats:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from commsim.collectives.schedule import Schedule
     from commsim.hardware.topology import Topology
 
-MOST_FOLLOWED = 16
-"""Ranks whose messages to each other are followed one by one; of more, the busiest link is all that is looked at."""
+MOST_FOLLOWED = 240
+"""Messages that are followed one by one: 16 ranks to each other. Of more, the busiest link is all that counts."""
 _SEED = 0
 
 
@@ -41,26 +41,35 @@ _SEED = 0
 class Way:
     """How gloo does an operation: an algorithm of the table as `algorithm` for `op`, whose links carry data both ways.
 
-    Gloo knows no machine: its rings go through the ranks in order, whatever joins them.
+    Gloo knows no machine: its rings go through the ranks in order, whatever joins them. `words` are the messages that
+    are waited for in each round: two where a rank sends before it says that it is ready to receive, as data waits for
+    that word. `each`: a rank deals with all others one after another.
     """
 
     algorithm: str
     op: Collective
     both_ways: bool = True
     reduces: bool = False
+    words: float = 1.0
+    each: bool = False
+
+    def messages(self, n: int) -> float:
+        """Return how many messages of n ranks are waited for in each round of the algorithm."""
+        return self.words * (n - 1 if self.each else 1)
 
 
 WAYS = {
     ALL_REDUCE: Way("ring", ALL_REDUCE, reduces=True),
-    ALL_GATHER: Way("ring", ALL_GATHER),
+    ALL_GATHER: Way("ring", ALL_GATHER, words=2.0),
     REDUCE_SCATTER: Way("ring", ALL_REDUCE, reduces=True),
     BROADCAST: Way("binomial_tree", BROADCAST, both_ways=False),
     REDUCE: Way("scatter_gather", REDUCE, reduces=True),
-    ALL_TO_ALL: Way("direct", ALL_TO_ALL),
+    ALL_TO_ALL: Way("direct", ALL_TO_ALL, words=1.5, each=True),
     SEND_RECV: Way("pair", SEND_RECV),
 }
 """What torch.distributed does on gloo, whatever the size (gloo/allreduce.cc, allgather.cc, broadcast.cc, reduce.cc,
-alltoall.cc; torch's ProcessGroupGloo): its reduce-scatter is an all-reduce, of which each rank keeps its part."""
+alltoall.cc; torch's ProcessGroupGloo): its reduce-scatter is an all-reduce, of which each rank keeps its part. In an
+all-to-all the later rank of a pair finds the other ready, so one word and a half are waited for in the mean."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +87,15 @@ class Gloo:
         schedule = ALGORITHMS[way.algorithm].schedule(way.op, Group(layout.size))
         cost = remembered(topology, asked, lambda: price([(schedule, layout)], topology))
         bandwidth, latency = rates(cost.kinds, case)
-        wire = Wire(bandwidth, latency, self.figures.call, (self.figures.message,) * 2)
+        message = self.figures.message * way.messages(layout.size)
+        wire = Wire(bandwidth, latency, self.figures.call, (message, message))
         waiting, _ = seconds(cost, np.zeros(len(sizes)), wire)
         rate = remembered(
             topology, (*asked, self.figures, case), lambda: self._rate(op, cost, (layout, topology), case)
         )
         moving = sizes * max(rate, self._handled(way, schedule, layout.size))
-        busiest = (cost.load / bandwidth).max(axis=0)
-        limit = np.where(moving > waiting, int(np.argmax(busiest)) if rate * len(sizes) else -1, -1)
+        busiest = int(np.argmax((cost.load / bandwidth).max(axis=0)))
+        limit = np.where((moving > waiting) & (moving <= sizes * rate), busiest, -1)
         candidate = Candidate(way.algorithm, "TCP", cost, waiting + moving, limit)
         return Timing(op, layout.size, sizes, (candidate,), np.zeros(len(sizes), dtype=np.int64))
 
@@ -99,7 +109,8 @@ class Gloo:
         alone = float((cost.load / rates(cost.kinds, case)[0]).max(axis=1).sum()) / payload
         if op not in _DRAWN or where[0].size == 1:
             return alone
-        if where[0].size * where[0].groups > MOST_FOLLOWED:
+        ranks, groups = where[0].size, where[0].groups
+        if groups * (ranks - 1) * (ranks if op is ALL_TO_ALL else 1) > MOST_FOLLOWED:
             return alone * (1 + self.figures.waiting / 2) if op is ALL_TO_ALL else alone
         return self._followed(op, where, case) / payload
 
