@@ -34,7 +34,7 @@ def replay(
     trace: Annotated[
         list[str],
         typer.Argument(
-            metavar="TRACE...",
+            metavar="TRACE",
             help="A file, one for each rank, a folder, or the beginning of their names: npz or table of operations, "
             "Kineto, flight recorder, NCCL Inspector, CSV of rank, step, op, start, duration.",
         ),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.measurement.traces import npz
-from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, RECEIVES, SCATTER, SENDS, Turn
+from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, GATHER, RECEIVES, SCATTER, SENDS, SEPARATE, Turn
 from commsim.stragglers.replay.result import COMMUNICATION, LAST_STAGE, NO_CAUSE, ONE_WORKER, PAUSES, SEQUENCES, UNKNOWN
 from commsim.stragglers.replay.steps import replay_steps
 from commsim.training.pipeline import compiled, makespan
@@ -180,3 +180,20 @@ def test_the_first_backward_message_waits_for_the_warm_up() -> None:
     )
     made = replace(trace(seconds), order=order)
     assert replay_steps(made).actual == pytest.approx(20 + 3 * 25 + 3 * 2)
+
+
+def test_parameters_are_gathered_chunk_by_chunk() -> None:
+    """By hand: the second chunk's parameters are there after 2 x 5 s; then a forward of 1 s, two backwards of 2 s."""
+    seconds = {FORWARD: np.ones((1, 2, 1, 1)), BACKWARD: np.full((1, 2, 1, 1), 2.0), GATHER: np.full((1, 2, 1, 1), 5.0)}
+    made = trace(seconds, "interleaved", 2)
+    found = replay_steps(replace(made, chunk={**made.chunk, GATHER: np.array([[0, 1]])}))
+    assert found.actual == pytest.approx(2 * 5 + 1 + 2 * 2)
+
+
+def test_gradients_leave_after_the_last_backward_of_their_chunk() -> None:
+    """By hand: the second chunk's leave at 4 s, the first's after them at 7 s, 3 s each, and 1 s for the others."""
+    seconds = {FORWARD: np.ones((1, 2, 1, 1)), BACKWARD: np.full((1, 2, 1, 1), 2.0)}
+    seconds |= {SCATTER: np.full((1, 2, 1, 1), 3.0), SEPARATE: np.ones((1, 1, 1, 1))}
+    made = trace(seconds, "interleaved", 2)
+    found = replay_steps(replace(made, chunk={**made.chunk, SCATTER: np.array([[1, 0]])}))
+    assert found.actual == pytest.approx(7 + 3 + 1)

@@ -72,7 +72,7 @@ class _WhatIf:
             actual=self._both[0],
             ideal=self._both[1],
             by_rank={one.rank: one.slowdown for one in self.workers if one.slowdown is not None},
-            by_op=self._by_op(),
+            by_op=self._by_op,
             workers=self.workers,
             worst=worst,
             shares=shares,
@@ -116,6 +116,7 @@ class _WhatIf:
         found = [Worker(rank, 0, rank, _over(step, self._both[1])) for rank, step in zip(self.trace.ranks, steps)]
         return tuple(sorted(found, key=lambda one: (-(one.slowdown or 0.0), one.rank)))
 
+    @cached_property
     def _by_op(self) -> Mapping[str, float]:
         """The slowdown that each operation makes alone, the largest first."""
         work = self.work
@@ -165,12 +166,19 @@ class _WhatIf:
         if shares["M_W"] >= HALF or self._is_usually_last(shares["M_W"], worst):
             named = ", ".join(f"rank {one.rank}" for one in worst)
             said = f"M_W {shares['M_W']:.4f}: mending {named} alone wins so much of the time lost"
-            return Finding(ONE_WORKER, (said, who))
+            return Finding(ONE_WORKER, (said, *self._where(), who))
         if shares["communication"] >= HALF:
             return Finding(
                 COMMUNICATION, (f"even transfers would win {shares['communication']:.1%} of the time lost", who)
             )
         return Finding(UNKNOWN, (f"no single cause explains half of the time lost (M_W {shares['M_W']:.4f})", who))
+
+    def _where(self) -> tuple[str, ...]:
+        """The operation that makes the largest slowdown alone, if it makes one."""
+        name, slowdown = next(iter(self._by_op.items()))
+        return (f"of all operations {name} is slowest: alone it makes a slowdown of {slowdown:.4f}",) * (
+            slowdown > SLOW
+        )
 
     def _is_usually_last(self, share: float, worst: Sequence[Worker]) -> bool:
         """Whether the others wait for the same rank in most meetings, and mending it wins something."""
