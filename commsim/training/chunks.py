@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -75,21 +75,18 @@ def chunks(setting: Setting) -> Chunks:
 
 
 def _chunks(setting: Setting) -> Chunks:
-    every, (counts, assumption) = pieces(setting), counted(setting)
+    every = remembered(setting.system.topology, ("pieces", *setting.cut), lambda: pieces(setting))
+    counts, assumption = counted(setting)
     held: NDArray[np.bool_] = np.any(counts, axis=0)
     return Chunks(tuple(compress(every, held)), counts[:, held], setting.plan.pipeline, assumption)
 
 
 def pieces(setting: Setting) -> tuple[Piece, ...]:
     """Return every piece that the model can have: its layers, recomputed and not, then its ends."""
-    recipe, here = setting.recipe, setting.system.topology
-    found = []
-    for recomputed in [recipe.recomputed] if recipe.recompute_layers is None else [recipe.recomputed, NOTHING]:
-        for kind in setting.model.kinds:
-            question = "layer", *setting.cut, kind, recomputed
-            found.append(remembered(here, question, partial(layer, setting, kind, recomputed)))
-    embedding, head, joint = remembered(here, ("ends", *setting.cut), lambda: ends(setting))
-    return (*found, embedding, head, *((joint,) if joint else ()))
+    recipe = setting.recipe
+    ways = [recipe.recomputed] if recipe.recompute_layers is None else [recipe.recomputed, NOTHING]
+    found = [layer(setting, kind, recomputed) for recomputed in ways for kind in setting.model.kinds]
+    return (*found, *(one for one in ends(setting) if one))
 
 
 def counted(setting: Setting) -> tuple[Ints, str]:

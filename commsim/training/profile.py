@@ -83,8 +83,8 @@ def profile(pieces: Sequence[Piece], passes: Sequence[tuple[Pass, Pass]], buffer
 
 def stacked(rows: Sequence[Sequence[Array]]) -> Floats:
     """Return [number, piece, plan] from the numbers of each piece, where one number may stand for all plans."""
-    sizes = {np.size(one) for row in rows for one in row}
-    if sizes == {1}:
+    sizes = {np.size(one) for row in rows for one in row if isinstance(one, np.ndarray)}
+    if not sizes:
         return np.array(rows, dtype=float).T[:, :, None]
     found = np.empty((len(rows[0]), len(rows), max(sizes)))
     for piece, row in enumerate(rows):

@@ -76,17 +76,9 @@ class Setting:
     def shard(self) -> Shard:
         """What one rank is given of a micro-batch."""
         plan, recipe = self.plan, self.recipe
-        return Shard(
-            tokens=recipe.micro_batch * recipe.sequence / plan.context,
-            sequence=float(recipe.sequence),
-            tensor=float(plan.tensor),
-            context=float(plan.context),
-            expert=float(plan.expert),
-            expert_tensor=float(plan.expert_tensor),
-            element=ACTIVATION_BYTES,
-            sequence_parallel=plan.sequence,
-            fused_attention=recipe.attention != UNFUSED,
-        )
+        sizes = float(plan.tensor), float(plan.context), float(plan.expert)
+        usual = given(recipe, recipe.micro_batch, *sizes)
+        return replace(usual, expert_tensor=float(plan.expert_tensor), sequence_parallel=plan.sequence)
 
     @cached_property
     def chunks(self) -> Chunks:
@@ -101,3 +93,16 @@ class Setting:
         """Return everything that a piece says along all axes; groups of one say nothing."""
         said = (one for axis in AXES.values() for one in self.plan.axis(axis).traffic(self, piece))
         return tuple(one for one in said if self.plan.layout(one.group).size > 1)
+
+
+def given(recipe: Recipe, micro_batch: Array, tensor: Array, context: Array, expert: Array) -> Shard:
+    """Return what a rank is given, by the sizes of the axes: numbers, or arrays with one entry a plan."""
+    return Shard(
+        tokens=micro_batch * recipe.sequence / context,
+        sequence=float(recipe.sequence),
+        tensor=tensor,
+        context=context,
+        expert=expert,
+        element=ACTIVATION_BYTES,
+        fused_attention=recipe.attention != UNFUSED,
+    )

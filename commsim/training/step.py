@@ -124,19 +124,19 @@ def _remembered(
 
 def _profile(setting: Setting, machine: Machine) -> Profile:
     pieces = setting.chunks.pieces
-    spoken = [[one for one in machine.said(setting, piece) if not _of_weights(one.traffic)] for piece in pieces]
+    spoken = [[one for one in machine.said(setting, piece) if not of_weights(one.traffic)] for piece in pieces]
     both = [passes(machine, piece, heard) for piece, heard in zip(pieces, spoken)]
     return profile(pieces, both, buffers(one.traffic for some in spoken for one in some))
 
 
 def _sync(setting: Setting, machine: Machine) -> Sync:
     pieces = setting.chunks.pieces
-    spoken = [[one for one in machine.said(setting, piece) if _of_weights(one.traffic)] for piece in pieces]
+    spoken = [[one for one in machine.said(setting, piece) if of_weights(one.traffic)] for piece in pieces]
     heard = buffers(one.traffic for some in spoken for one in some)
     return sync(machine, setting.plan, pieces, spoken, heard)
 
 
-def _of_weights(traffic: Traffic) -> bool:
+def of_weights(traffic: Traffic) -> bool:
     """Whether it is about weights that several ranks hold."""
     return traffic.axis == "data" or traffic.when == "step"
 

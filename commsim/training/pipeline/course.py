@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.training.pipeline.periods import WHOLE, fewer
 from commsim.training.pipeline.program import Program, compiled
 from commsim.training.pipeline.schedules import FORWARD, SCHEDULES, Shape
 
@@ -44,17 +45,22 @@ class Course:
         return _peaks(self.schedule, Shape(self.stages, self.microbatches, self.virtual))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _peaks(schedule: str, shape: Shape) -> tuple[Ints, ...]:
-    order = SCHEDULES[schedule](shape)
-    kind, rest = np.divmod(order, shape.chunks * shape.microbatches)
-    turn = rest // (shape.microbatches * shape.stages)
+    few = fewer(schedule, shape)
+    order = SCHEDULES[schedule](few)
+    kind, rest = np.divmod(order, few.chunks * few.microbatches)
+    turn = rest // (few.microbatches * few.stages)
     made = (kind == FORWARD).astype(np.int32) - (kind == kind.max())
-    return tuple(_highest(*both, shape.virtual) for both in zip(made, turn))
+    peaks = tuple(_highest(*both, few.virtual) for both in zip(made, turn))
+    every = schedule in WHOLE
+    return tuple(peak * shape.microbatches for peak in peaks) if every else peaks
 
 
 def _highest(made: NDArray[np.int32], turn: Ints, virtual: int) -> Ints:
     """The counts [peak, turn] after which nothing is made before something is freed, without those below others."""
+    if virtual == 1:
+        return np.full((1, 1), made.cumsum().max())
     last = np.flatnonzero((made > 0) & (np.append(made[1:], -1) < 0))
     counts = np.stack([np.where(turn == one, made, 0).cumsum()[last] for one in range(virtual)], axis=1)
     distinct = np.unique(np.vstack([counts, np.zeros_like(counts, shape=(1, virtual))]), axis=0)

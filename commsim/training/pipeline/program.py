@@ -15,13 +15,16 @@ import numpy as np
 
 from commsim.errors import InputError
 from commsim.training.pipeline.messages import COMMUNICATION, NOTHING, linked
-from commsim.training.pipeline.rounds import in_rounds
+from commsim.training.pipeline.periods import WHOLE, fewer, longer
+from commsim.training.pipeline.rounds import by_depth, in_rounds
 from commsim.training.pipeline.schedules import BACKWARD, FORWARD, SCHEDULES, WEIGHT, Shape
 
 if TYPE_CHECKING:
     from commsim.training.pipeline.schedules import Integers
 
-_MOST = 2**20
+    Graph = tuple[Integers, Integers, Integers]
+
+MOST = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +74,8 @@ def compiled(
         _count("virtual", virtual),
         None if group is None else _count("group", group),
     )
-    if shape.chunks * shape.microbatches > _MOST:
-        expected = f"more than {_MOST} chunks x micro-batches, the most that is compiled"
+    if shape.chunks * shape.microbatches > MOST:
+        expected = f"more than {MOST} chunks x micro-batches, the most that is compiled"
         raise InputError("pipeline: (stages, virtual, microbatches)", (stages, virtual, microbatches), expected)
     return _compiled(schedule, shape, communication)
 
@@ -82,13 +85,22 @@ def _compiled(schedule: str, shape: Shape, communication: str) -> Program:
     order = SCHEDULES[schedule](shape)
     dims = (order.size // (shape.chunks * shape.microbatches), shape.chunks, shape.microbatches)
     before, needs = linked(order, _sources(dims), communication)
-    rounds = in_rounds(before, needs)
+    depth = _lengthened(schedule, shape, communication, (order, before, needs))
+    rounds = in_rounds(before, needs) if depth is None else by_depth(depth)
     if sum(map(len, rounds)) < order.size + np.count_nonzero(before[order.size :] != NOTHING):
         expected = f"{schedule} deadlocks so; asynchronous and blocking never do"
         raise InputError("pipeline: communication", communication, expected)
     for array in (order, before, needs, *rounds):
         array.flags.writeable = False  # a program is remembered and shared
     return Program(schedule, communication, shape, dims, order, before, needs, tuple(rounds))
+
+
+def _lengthened(schedule: str, shape: Shape, communication: str, graph: Graph) -> Integers | None:
+    """The round of each node, from a program with fewer micro-batches; None where that does not answer it."""
+    few = fewer(schedule, shape)
+    if few == shape or schedule in WHOLE:
+        return None
+    return longer(_compiled(schedule, few, communication), *graph)
 
 
 def _known(where: str, name: str, names: tuple[str, ...]) -> None:

@@ -18,7 +18,11 @@ def in_rounds(before: Integers, needs: Integers) -> list[Integers]:
     `before` and `needs` are the nodes that each node follows, operations in the first half, messages in the second.
     Nodes in a deadlock are left out.
     """
-    depth = _depths(before, needs)
+    return by_depth(_depths(before, needs))
+
+
+def by_depth(depth: Integers) -> list[Integers]:
+    """Return the nodes of each round, from the round of each node; NOTHING for those that never run."""
     nodes = np.argsort(depth, kind="stable")
     nodes = nodes[depth[nodes] != NOTHING]
     return np.split(nodes, np.flatnonzero(np.diff(depth[nodes])) + 1)

@@ -85,7 +85,7 @@ def interleaved(shape: Shape) -> Integers:
     """
     if shape.virtual == 1:
         raise InputError("pipeline: virtual", 1, "interleaved needs 2 or more chunks a stage (1f1b has one)")
-    shape = replace(shape, group=_group(shape))
+    shape = replace(shape, group=group_of(shape))
     return _woven(shape, 2 * _later_stages(shape) + (shape.virtual - 1) * (shape.group or 0))
 
 
@@ -145,8 +145,8 @@ def _later_stages(shape: Shape) -> Integers:
     return np.arange(shape.stages)[::-1]
 
 
-def _group(shape: Shape) -> int:
-    """The micro-batches of a group, given or the fewest that Megatron-LM takes (both by its own bounds)."""
+def group_of(shape: Shape) -> int:
+    """Return the micro-batches of a group, given or the fewest that Megatron-LM takes (both by its own bounds)."""
     p, m = shape.stages, shape.microbatches
     if m < p:
         raise InputError("pipeline: microbatches", m, f"interleaved needs at least as many as stages ({p})")
