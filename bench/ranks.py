@@ -76,10 +76,10 @@ def _is_one_host(environment: Mapping[str, str]) -> bool:
 
 def first_host(nodes: str) -> str:
     """Return the first host of a list as Slurm writes it: `n[003-006,9],m1` begins with n003."""
-    found = re.match(r"([^,\[]+)(?:\[(\d+))?([^,\]]*\]([^,\[]*))?", nodes)
+    found = re.match(r"([^,\[]+)(?:\[(\d+)[^\]]*\]([^,\[]*))?", nodes)
     if found is None:
         raise InputError("SLURM_JOB_NODELIST", nodes, "a list of hosts belongs here")
-    return f"{found[1]}{found[2] or ''}{found[4] or ''}"
+    return f"{found[1]}{found[2] or ''}{found[3] or ''}"
 
 
 def _port(environment: Mapping[str, str]) -> int:
