@@ -55,6 +55,7 @@ def test_nobody_late() -> None:
     assert found.slowdown == pytest.approx(1.0, abs=1e-12)
     assert found.finding.cause == NO_CAUSE
     assert {*found.by_stage.values(), *found.by_op.values()} == {1.0}
+    assert [one.rank for one in found.worst] == [0]  # of workers as slow, the one with the lowest rank
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([("1f1b", 1), ("gpipe", 1), ("interleaved", 2)]))
