@@ -29,8 +29,8 @@ KERNELS = {
     "hybrid": ("*deepep-v2*", "*hybrid*"),
     "low_latency": ("trtllm*", "*pplx*"),
 }
-"""Libraries whose kernels for many tokens copy by the tensor memory accelerator, or send a copy for each expert as those
-for few do; those of all others are `normal`."""
+"""Libraries whose kernels for many tokens copy by the tensor memory accelerator, or send a copy for each expert as
+those for few do; those of all others are `normal`."""
 FABRICS = {"ethernet": "roce"}
 _BF16 = 2.0
 

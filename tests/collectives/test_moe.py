@@ -145,6 +145,7 @@ def test_demand_on_several_nodes() -> None:
     kinds = {link.kind: load for link, load in zip(rails.kinds, rails.load)}
     assert kinds["nic"] == pytest.approx(there)
     assert [rails.through, rails.peer, rails.away] == pytest.approx([there, there, 0.5])
+    assert rails.handled == pytest.approx(2 * there + 8 * (1 - comb(56, 4) / comb(64, 4)))
     straight = demand("dispatch", routing, layout, topology, "scattered")
     assert dict(zip((link.kind for link in straight.kinds), straight.load))["nic"] == pytest.approx(2.0)
     assert [counted(each, routing, layout, topology) for each in COUNTS] == pytest.approx(
@@ -162,6 +163,11 @@ def test_a_combine_is_a_dispatch_backwards() -> None:
     routing, layout = Routing(64, 4, skew=1.0), Layout.first(8)
     there, back = (demand(op, routing, layout, pods(2)) for op in OPS)
     assert back.load == pytest.approx(there.load)
+    routing = Routing(64, 4, skew=3.0)
+    there, back = (demand(op, routing, Layout.first(8), switch(8)) for op in OPS)
+    (down,), (up,) = there.busiest, back.busiest
+    assert down.split(" -> ") == up.split(" -> ")[::-1]
+    assert down.startswith("nvswitch")
 
 
 def test_copies_that_act_at_once_share_the_uplinks() -> None:

@@ -62,6 +62,31 @@ def test_deepep_at_low_latency(nodes: int, published: float) -> None:
     assert found.seconds == pytest.approx(published, rel=0.08)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "op", "published"), [(2, "dispatch", 1141e-6), (3, "dispatch", 1637e-6), (2, "combine", 1965e-6)]
+)
+def test_one_peer_does_not_fill_an_efa(nodes: int, op: str, published: float) -> None:
+    """UCCL-EP on nodes of 8 B200 with a 400 Gb/s EFA each: two nodes use 25 to 30 of 50 GB/s, three 35 to 39."""
+    where = Where(cs.Layout.first(8 * nodes), cs.load("hgx-b200", nodes=nodes, fabric="efa").topology)
+    found = exchange(op, Load(4096, FP8 if op == "dispatch" else BF16), V3, where)  # type: ignore[arg-type]
+    assert found.seconds == pytest.approx(published, rel=0.12)
+
+
+@pytest.mark.parametrize(("machine", "nodes", "published"), [("mi300x", 4, 224e-6), ("hgx-b200", 4, 406e-6)])
+def test_messages_that_the_host_sends(machine: str, nodes: int, published: float) -> None:
+    """UCCL-EP at low latency, where a thread of the host rings the NIC's bell: 128 tokens in fp8."""
+    fabric = "infiniband" if machine == "mi300x" else "efa"
+    where = Where(cs.Layout.first(8 * nodes), cs.load(machine, nodes=nodes, fabric=fabric).topology)
+    found = exchange("dispatch", Load(128, FP8), Routing(256, 8), where, mode="low_latency")
+    assert found.seconds == pytest.approx(published, rel=0.12)
+
+
+def test_adding_up_takes_longer_than_telling_where_to() -> None:
+    there, back = (seconds(op, nodes=1, multiprocessors=4) for op in ("dispatch", "combine"))
+    kernel = kernels().kernel("normal")
+    assert back - there == pytest.approx(4096 * (kernel.sum - kernel.token) / 4)
+
+
 def test_what_limits_it() -> None:
     found = {
         "nic": exchange("dispatch", Load(4096, FP8), V3, on(4)),
@@ -168,6 +193,12 @@ def test_among_the_gpus_of_a_machine() -> None:
     assert inside.seconds == pytest.approx(seconds("combine", Load(4096, BF16), nodes=1))
     (row,) = cs.to_frame(found).to_dict("records")
     assert (row["time_s"], row["algorithm"]) == (found.seconds, "normal")
+
+
+def test_every_group_is_waited_for() -> None:
+    """Of nine groups of 16 on two racks of 72 one straddles them, and all wait for it."""
+    found = cs.dispatch(cs.load("gb200-nvl72", nodes=36), Routing(64, 8), tokens=4096, hidden=HIDDEN, ep=16)
+    assert (found.counts, "nic" in found.bottleneck) == ("token_node_pairs_incl_own", True)
 
 
 def test_bytes_of_a_token() -> None:
