@@ -198,3 +198,13 @@ def test_gradients_leave_after_the_last_backward_of_their_chunk() -> None:
     made = trace(seconds, "interleaved", 2)
     found = replay_steps(replace(made, chunk={**made.chunk, SCATTER: np.array([[1, 0]])}))
     assert found.actual == pytest.approx(7 + 3 + 1)
+
+
+def test_long_sequences_are_no_pauses() -> None:
+    seconds, rng = even(), np.random.default_rng(3)
+    length = np.where(rng.random((1, *SHAPE[1:])) < 0.02, 1.9, 1.0)
+    for op in (FORWARD, BACKWARD):
+        seconds[op] *= length
+    found = replay_steps(trace(seconds))
+    assert found.finding.cause == SEQUENCES
+    assert found.shares["pauses"] == 0.0
