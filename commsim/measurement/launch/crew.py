@@ -49,6 +49,8 @@ class Order:
         """Refuse what cannot be; InputError."""
         if self.ranks < 1:
             raise InputError("ranks", self.ranks, "at least one rank belongs here")
+        if not self.timeout > 0:
+            raise InputError("timeout", self.timeout, "a time above 0 belongs here")
         if not self.out.parent.is_dir():
             raise InputError("--out", str(self.out), "its folder is not there")
 
