@@ -22,7 +22,7 @@ from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.stragglers import causes as read
 from commsim.stragglers.attribution import amplified
-from commsim.stragglers.curve import Point, curve
+from commsim.stragglers.curve import MOST, Point, curve
 from commsim.stragglers.kinds import KINDS, Failures, Straggler
 from commsim.stragglers.kinds.failures import LLAMA_3
 from commsim.stragglers.mitigations import MITIGATIONS, Outcome, mitigate
@@ -32,7 +32,7 @@ from commsim.stragglers.waits import waits
 from commsim.stragglers.whole import Whole, whole
 from commsim.tables.records import Record, records
 from commsim.training.configs.well_known import model as model_of
-from commsim.training.estimate import estimate
+from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
 from commsim.training.trainers.job import Job
 from commsim.units import parse
@@ -144,10 +144,10 @@ def stragglers(
     outcomes = [mitigate(found, read.described(MITIGATIONS, name, "mitigation")) for name in mitigation or ()]
     ways: dict[str, tuple[Point, ...]] = {}
     if with_curve or also or (plot and figure == "curve"):
-        ways[machine.name] = curve(step, listed, seed=seed)
+        ways[machine.name] = _curve(step, listed, seed)
     for name in also or ():
         other = estimate(model_of(model), laid, load(name, gpus=laid.gpus), library=library, **options)
-        ways[name] = curve(other, listed, seed=seed)
+        ways[name] = _curve(other, listed, seed)
     training_of = whole(found, tokens) if tokens else None
     if plot:
         _draw(plot, figure, found, ways)
@@ -156,6 +156,11 @@ def stragglers(
         raise PartialError(
             f"stragglers: interrupted after {found.seconds.size} of {steps} steps; they are in the answer"
         )
+
+
+def _curve(step: Estimate, causes: tuple[Straggler, ...], seed: int) -> tuple[Point, ...]:
+    with _progress(f"curve of {step.setting.system.name}", MOST) as done:
+        return curve(step, causes, seed=seed, done=done)
 
 
 def _answer(

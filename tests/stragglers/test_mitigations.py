@@ -11,8 +11,10 @@ import pytest
 from commsim.errors import InputError
 from commsim.stragglers.causes import described
 from commsim.stragglers.drawing import Drawing
+from commsim.stragglers.effects import Effect, Target
 from commsim.stragglers.kinds import (
     Collisions,
+    Effected,
     ExpertImbalance,
     Jitter,
     LastStage,
@@ -22,7 +24,7 @@ from commsim.stragglers.kinds import (
     Straggler,
     Variation,
 )
-from commsim.stragglers.laws import Lognormal, Weibull
+from commsim.stragglers.laws import Empirical, Lognormal, Weibull
 from commsim.stragglers.maxima import Maximum
 from commsim.stragglers.mitigations import (
     MITIGATIONS,
@@ -113,7 +115,9 @@ def test_micro_batches_go_to_whom_has_them_done_first() -> None:
         seconds = np.random.default_rng(1).random(16) + 0.5
         shares = rebalanced(seconds, 12, waiting)
         assert shares.sum() == 12 * 16
-        assert ((shares + waiting) * seconds).max() <= ((12 + waiting) * seconds).max()
+        worst = ((shares + waiting) * seconds).max()
+        assert worst <= ((12 + waiting) * seconds).max()
+        assert all((share + 1 + waiting) * each >= worst for share, each in zip(shares, seconds))  # nobody has room
 
 
 def test_local_sgd_is_a_barrier_every_so_many_steps() -> None:
@@ -149,6 +153,17 @@ def test_micro_batches_that_are_dropped() -> None:
     assert found.lost == pytest.approx(0.2)
     nothing = done(bare(1, 10, 2), [SlowRank(factor=1.1, ranks=(0,))], DropCompute(limit=1.2), 2)
     assert (nothing.lost, nothing.speedup) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("replicas", "gain"), [(8, 1.141), (64, 1.307), (200, 1.388)])
+def test_drop_compute_on_its_own_example(replicas: int, gain: float) -> None:
+    """Micro-batches of 1 and a bounded lognormal more, 12 a step, cut off at 1.39 x 12; 11.1 % are dropped (simulated elsewhere)."""
+    late = Lognormal(1.0, mean=0.5).sample(np.random.default_rng(2), 200_001)  # lognormal(4, 1) / (2 e^4.5)
+    law = Empirical.of(1 + np.minimum(late, 5.5))
+    jitter = Effected((Effect("compute", "operation", law, Target("group")),))
+    found = done(bare(1, 12, replicas, 0.0, 1.0), [jitter], DropCompute(limit=1.39), 800)
+    assert found.lost == pytest.approx(0.111, abs=0.01)
+    assert found.gain == pytest.approx(gain, rel=0.01)
 
 
 def test_planned_pauses() -> None:

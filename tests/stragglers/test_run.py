@@ -279,14 +279,14 @@ def test_congestion_slows_what_is_said_alone() -> None:
     assert found.mean - found.ideal == pytest.approx(said)
 
 
-def overlapped(late: float, within: float) -> float:
+def overlapped(late: float, within: float, slower: float = 1.0) -> float:
     """When the step of three replicas is over, one of which is late, partly within its last backward pass."""
     known = bare(1, 4, 3).parts
     known = replace(known, data=np.array([0.25]), whole=np.array([1.0]), bucket=np.array([0.25]))
     last, over = np.full((1, 1, 3), 8.0), np.full((1, 1, 3), 1.0)
     last[0, 0, 1] += late
     over[0, 0, 1] += within
-    return float(known.finished(Ends(last, over, np.ones((1, 1, 1))))[0])
+    return float(known.finished(Ends(last, over, np.full((1, 1, 1), slower)))[0])
 
 
 def test_who_is_late_within_the_last_pass_holds_up_the_last_bucket_alone() -> None:
@@ -295,6 +295,7 @@ def test_who_is_late_within_the_last_pass_holds_up_the_last_bucket_alone() -> No
     assert overlapped(0.5, 0.5) == 8.75
     assert overlapped(0.5, 0.0) == 8.75
     assert overlapped(0.5, -0.75) == 9.25  # began late, then was quick: the buckets queue
+    assert overlapped(0.0, 0.0, slower=2.0) == 9.0  # 2 s of buckets since the pass began at 7 s
 
 
 def test_a_slow_network_exposes_what_was_hidden() -> None:
