@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,11 +179,15 @@ def test_large_domains(machine: str, ranks: int) -> None:
     assert 1e-5 < found.seconds < 2e-3
 
 
-def test_both_at_once() -> None:
-    loads = Load(4096, FP8), Load(4096, BF16)
-    both = moe_times(loads, V3, on(4))
-    assert both == (seconds("dispatch", loads[0]), seconds("combine", loads[1]))
-    assert both.combine > both.dispatch
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ranks", [1, 32])
+def test_many_numbers_of_tokens_at_once(mode: str, ranks: int) -> None:
+    tokens = np.array([[1.0, 128.0], [4096.0, 65536.0]])
+    both = moe_times(tokens, (FP8, BF16), V3, on(4, ranks), mode=mode)
+    for (place, count), token in itertools.product(np.ndenumerate(tokens), (FP8, BF16)):
+        op, found = ("dispatch", both.dispatch) if token == FP8 else ("combine", both.combine)
+        alone = exchange(op, Load(float(count), token), V3, on(4, ranks), mode=mode)  # type: ignore[arg-type]
+        assert found[place] == pytest.approx(alone.seconds)
 
 
 def test_among_the_gpus_of_a_machine() -> None:
@@ -215,6 +221,8 @@ def test_bytes_of_a_token() -> None:
         ("precision: 'int3'", lambda: token_bytes(HIDDEN, "int3")),
         ("hidden: 0", lambda: token_bytes(0, "bf16")),
         ("tokens: 0", lambda: Load(0, BF16)),
+        ("tokens: -1", lambda: moe_times([1.0, -1.0], (FP8, BF16), V3, on(1))),
+        ("tokens: inf", lambda: moe_times([1.0, float("inf")], (FP8, BF16), V3, on(1))),
         ("token: bytes: nan", lambda: Load(1, float("nan"))),
         ("multiprocessors: -1", lambda: seconds(multiprocessors=-1)),
         ("kind", lambda: replace(kernels(), links={}).reach("nvlink4")),
