@@ -344,3 +344,30 @@ def test_messages_meet_if_they_tell_their_peer(tmp_path: Path) -> None:
     assert isinstance(found, EventTrace)
     assert [found.ranks[one] for one in found.rank[found.meeting == 0]] == [0, 1]
     assert any("1 sends and receives, whose peers are not told" in said for said in found.repairs)
+
+
+def test_kernels_belong_to_the_step_that_launched_them(tmp_path: Path) -> None:
+    """The CPU of rank 0 is a step ahead of its GPU, that of rank 1 is not; without links the GPU's own steps tell."""
+    late = [step(1, 0.0), step(2, 100.0), kernel(150.0, 10.0, **{"External id": 5}), kernel(250.0, 10.0)]
+    launch = {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": "record_param_comms",
+        "ts": 50.0,
+        "dur": 1.0,
+        "args": {"External id": 5},
+    }
+    on_gpu = [step(1, 140.0) | {"cat": "gpu_user_annotation"}, step(2, 240.0) | {"cat": "gpu_user_annotation"}]
+    profile(tmp_path / "r_0.json", 0, [launch, *late, *on_gpu])
+    profile(tmp_path / "r_1.json", 1, [step(1, 0.0), step(2, 200.0), kernel(150.0, 10.0), kernel(250.0, 10.0)])
+    found = trace([tmp_path / "r_"])
+    assert isinstance(found, EventTrace)
+    assert [found.steps[one] for one in found.step] == [1, 1, 2, 2]
+    assert sorted(found.meeting.tolist()) == [0, 0, 1, 1]
+
+
+def test_collectives_before_the_first_step_are_left_out(tmp_path: Path) -> None:
+    found = trace([profile(tmp_path / "r_0.json", 0, [kernel(1.0, 1.0), step(4, 5.0), kernel(6.0, 1.0)])])
+    assert isinstance(found, EventTrace)
+    assert found.steps == (4,)
+    assert any("1 collectives before the first step" in said for said in found.repairs)

@@ -166,3 +166,20 @@ def test_rare_operations_are_work(monkeypatch: pytest.MonkeyPatch) -> None:
     found = replay_events(events(work, np.full((STEPS, 2), 0.1)))
     assert set(found.by_op) == {"part 1", "work", "all_reduce"}
     assert found.by_op["work"] == pytest.approx(found.slowdown)
+
+
+def test_ranks_that_meet_in_another_order(tmp_path: Path) -> None:
+    """Rank 0 has group a first, rank 1 group b, as streams may: no time is lost in the replay."""
+    rows = ["0,0,all_reduce,0,1,a", "0,0,all_gather,1,1,b", "1,0,all_gather,0,2,b", "1,0,all_reduce,3,1,a"]
+    found = replay(written(tmp_path / "t.csv", rows, f"{HEAD},group"))
+    assert found.actual == pytest.approx(4.0, abs=0.7)
+
+
+def test_who_begins_late_is_late(tmp_path: Path) -> None:
+    """Rank 1 works as long as the others, but begins 5 s later than they do: nobody recorded what it did before."""
+    rows = [f"{rank},0,forward,{5.0 * (rank == 1)},1" for rank in range(3)]
+    rows += [f"{rank},0,all_reduce,{1 + 5.0 * (rank == 1)},{5.5 - 5.0 * (rank == 1)}" for rank in range(3)]
+    found = replay(written(tmp_path / "t.csv", rows))
+    assert found.actual == pytest.approx(6.5)
+    assert [one.rank for one in found.worst] == [1]
+    assert next(iter(found.by_op)) == "work"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from commsim.errors import InputError
 from commsim.measurement.traces import npz
 from commsim.measurement.traces.steps import BACKWARD, CLIP, FORWARD, GATHER, RECEIVES, SCATTER, SENDS, SEPARATE, Turn
+from commsim.stragglers.replay.passes import alike
 from commsim.stragglers.replay.result import COMMUNICATION, LAST_STAGE, NO_CAUSE, ONE_WORKER, PAUSES, SEQUENCES, UNKNOWN
 from commsim.stragglers.replay.steps import replay_steps
 from commsim.training.pipeline import compiled, makespan
@@ -208,3 +209,24 @@ def test_long_sequences_are_no_pauses() -> None:
     found = replay_steps(trace(seconds))
     assert found.finding.cause == SEQUENCES
     assert found.shares["pauses"] == 0.0
+
+
+def test_what_a_step_has_in_common_is_no_sequence() -> None:
+    """Steps differ by 20 %, the passes of a micro-batch by 1 % of their own, in which the two are not alike."""
+    seconds, rng = even(), np.random.default_rng(4)
+    common = rng.lognormal(0, 0.2, (1, 1, STEPS, 1))
+    found = alike(
+        trace(seconds), {op: seconds[op] * common * rng.lognormal(0, 0.01, SHAPE) for op in (FORWARD, BACKWARD)}
+    )
+    assert abs(found.correlation) < 0.3
+    assert found.spread == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_little_likeness_is_no_sequence() -> None:
+    """Micro-batches differ by 1 % in both passes; the last stage takes twice as long."""
+    seconds = even()
+    length = np.random.default_rng(5).lognormal(0, 0.01, (1, *SHAPE[1:]))
+    for op in (FORWARD, BACKWARD):
+        seconds[op] *= length
+        seconds[op][-1] *= 2
+    assert replay_steps(trace(seconds)).finding.cause == LAST_STAGE

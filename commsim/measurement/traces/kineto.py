@@ -30,6 +30,9 @@ _US = 1e-6
 _KERNEL = re.compile(r"^(nccl|rccl)(Dev)?Kernel", re.IGNORECASE)
 _ON_CPU = re.compile(r"^gloo:")
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
+_LAUNCH = re.compile(r"^(record_param_comms$|nccl:)")
+_LINK = "External id"
+"""What a kernel and the operation that launched it have in common."""
 _MESSAGES = frozenset({"send_recv"})
 
 
@@ -66,39 +69,59 @@ class _Rank:
     world: int | None = None
     on_gpu: list[dict[str, Any]] = field(default_factory=list)
     on_cpu: list[dict[str, Any]] = field(default_factory=list)
+    launches: dict[object, float] = field(default_factory=dict)
     steps: list[tuple[float, int]] = field(default_factory=list)
+    steps_on_gpu: list[tuple[float, int]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    before: int = 0
 
     def take(self, event: dict[str, Any]) -> None:
-        """Keep an event if it is a collective or begins a step."""
+        """Keep an event if it is a collective, launches one, or begins a step."""
         name, start = event.get("name"), event.get("ts")
         if not isinstance(name, str) or not isinstance(start, int | float):
             return
         step = _STEP.match(name)
         if step:
-            self.steps.append((float(start), int(step[1])))
+            on_gpu = event.get("cat") == "gpu_user_annotation"
+            (self.steps_on_gpu if on_gpu else self.steps).append((float(start), int(step[1])))
         elif event.get("cat") == "kernel" and _KERNEL.match(name):
             self.on_gpu.append(event)
         elif _ON_CPU.match(name):
             self.on_cpu.append(event)
+        elif _LAUNCH.match(name):
+            self.launches[fields.part(event, "args").get(_LINK)] = float(start)
 
     def events(self) -> Iterator[tuple[int, str, str, int, float, float]]:
         """Yield step, operation, group, number, start and duration of each collective."""
-        begins = sorted(self.steps)
         for event in sorted(self._listed, key=lambda one: float(one["ts"])):
             arguments = fields.part(event, "args")
             op = _operation(event["name"], arguments)
             start, seconds = float(event["ts"]) * _US, fields.number(event, "dur", f"{self.name}: {op}") * _US
-            place = bisect_right(begins, (float(event["ts"]), 2**62)) - 1
             number = arguments.get("Seq")
+            step = self._step(float(event["ts"]), arguments.get(_LINK))
+            if step is None:
+                self.before += 1
+                continue
             yield (
-                begins[place][1] if place >= 0 else 0,
+                step,
                 op,
                 _group(op, arguments),
                 number if isinstance(number, int) and number >= 0 else UNNUMBERED,
                 start,
                 seconds,
             )
+
+    def _step(self, start: float, link: object) -> int | None:
+        """The step in which a collective was launched, for a GPU runs behind; else that in which it runs.
+
+        Without steps all is one; None before the first.
+        """
+        launched = self.launches.get(link) if link is not None else None
+        begins = self.steps_on_gpu if self.on_gpu and launched is None and self.steps_on_gpu else self.steps
+        place = bisect_right(begins, (start if launched is None else launched, 2**62)) - 1
+        if not begins:
+            return 0
+        return begins[place][1] if place >= 0 else None
 
     @property
     def _listed(self) -> list[dict[str, Any]]:
@@ -107,6 +130,8 @@ class _Rank:
     def repairs(self) -> Iterator[str]:
         """Yield what had to be supposed."""
         yield from self.said
+        if self.before:
+            yield f"{self.name}: {self.before} collectives before the first step: left out"
         if any("Collective name" not in fields.part(one, "args") for one in self.on_gpu):
             yield "collectives without metadata (older PyTorch): matched by their order in each step"
         if self.on_cpu and not self.on_gpu:
@@ -149,6 +174,8 @@ def _rank(path: Path) -> _Rank:
         except (ijson.JSONError, UnicodeDecodeError) as error:
             found.said.append(f"{path.name}: the JSON ends early or is damaged ({_short(error)}): read up to there")
     _distributed(found, ijson, path)
+    found.steps.sort()
+    found.steps_on_gpu.sort()
     return found
 
 

@@ -26,8 +26,8 @@ START = -1
 class Work:
     """The arrivals of ranks at meetings, [arrival] by meeting, and the meetings, [meeting] in their order.
 
-    `parts` [arrival, part] is what a rank does since the meeting `since` (START: the beginning), in s by the operations
-    `names`; `waits` [arrival], until the last has come. `first[m]` is the first arrival of meeting m; the last meeting
+    `parts` [arrival, part] is what a rank does since the meeting `since` (START: the first event of anyone), in s by
+    the operations `names`; `waits` [arrival], until the last has come. `first[m]` is the first arrival of meeting m; the last meeting
     is the end of the trace. `transfer` [meeting] in s, `op`, `kind` (alike in other steps) and `step` [meeting].
     """
 
@@ -155,13 +155,8 @@ class _Arrivals:
         before = np.searchsorted(ends, starts + _TOLERANCE, side="right") - 1
         since = np.where(before >= 0, place[:-1][by_end][before] if own.size else START, START)
         since = np.where(since < place, since, START)
-        begin = np.where(since == START, self._origin(rank, starts), ends[before] if own.size else 0.0)
+        begin = np.where(since == START, float(trace.start.min()), ends[before] if own.size else 0.0)
         return since, self._parts(rank, starts, np.minimum(begin, starts))
-
-    def _origin(self, rank: int, starts: Floats) -> float:
-        """Where a rank's time begins: with its own first event, or with everybody's if that is a meeting."""
-        own = float(self.trace.start[self.trace.rank == rank].min())
-        return own if own < float(starts.min()) else float(self.trace.start.min())
 
     def _parts(self, rank: int, starts: Floats, begin: Floats) -> Floats:
         """What the time from `begin` to `starts` goes to, by operation; the last part is what no event is there for."""
