@@ -27,8 +27,9 @@ class Work:
     """The arrivals of ranks at meetings, [arrival] by meeting, and the meetings, [meeting] in their order.
 
     `parts` [arrival, part] is what a rank does since the meeting `since` (START: the first event of anyone), in s by
-    the operations `names`; `waits` [arrival], until the last has come. `first[m]` is the first arrival of meeting m; the last meeting
-    is the end of the trace. `transfer` [meeting] in s, `op`, `kind` (alike in other steps) and `step` [meeting].
+    the operations `names`; `waits` [arrival], until the last has come. `first[m]` is the first arrival of meeting m;
+    the last meeting is the end of the trace. `transfer` [meeting] in s; `op`, `kind` (alike in other steps) and `step`
+    [meeting].
     """
 
     rank: Ints
