@@ -141,7 +141,7 @@ class System:
         domain = sum(1 for level in self.scale_up if level.parts)
         if self.nodes > self.nodes_per_domain:
             tiers += self._join(cell)
-        return Topology(cell, tuple(tiers), self.nodes, self.gpus_per_node, domain)
+        return Topology(cell, tuple(tiers), self.nodes, self.gpus_per_node, domain, about={"system": self})
 
     def _join(self, cell: nx.DiGraph[str]) -> tuple[Tier, ...]:
         if self.scale_out is None or self.fabric is None or not members(cell, "nic"):

@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.collectives.price import Cost
 from commsim.libraries.calibration import NOMINAL, Case, rates
 
 if TYPE_CHECKING:
     from commsim.collectives.kinds import Collective
     from commsim.collectives.layout import Layout
-    from commsim.collectives.price import Cost
     from commsim.hardware.topology import Topology
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LATENCY, CHANNELS = -1, -2
+"""What limits a collective when no link does."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One way in which a library could do a collective: its algorithm and protocol, its price and its time[size].
 
-    `bottleneck`[size] numbers the kind of link that takes longest; -1 where latency outweighs every link.
+    `bottleneck`[size] numbers the kind of link that takes longest; LATENCY where that outweighs every link, CHANNELS
+    where a GPU's multiprocessors copy more slowly than its links carry.
     """
 
     algorithm: str
@@ -33,11 +36,23 @@ class Candidate:
     seconds: Floats
     bottleneck: Ints
 
+    @classmethod
+    def idle(cls, seconds: Floats, bottleneck: Ints) -> Candidate:
+        """Return what a group of one does: nothing."""
+        none = np.zeros((1, 0))
+        return cls(
+            "",
+            "",
+            Cost((), none, np.zeros((1, 2)), none, np.ones(1), streaming=False, busiest=((),)),
+            seconds,
+            bottleneck,
+        )
+
     def limit(self, index: int) -> str:
         """Return what limits it at one size, in words: a kind of link with its busiest edge, or latency."""
         kind = int(self.bottleneck[index])
         if kind < 0:
-            return "latency"
+            return "channels" if kind == CHANNELS else "latency"
         stage = int(np.argmax(self.cost.load[:, kind]))
         return f"{self.cost.kinds[kind].kind} ({self.cost.busiest[stage][kind]})"
 
@@ -93,9 +108,7 @@ class Wire:
     """What turns a price into seconds: bandwidth[kind] that is reached, latency[kind], and the costs of a message.
 
     `launch` is paid once, `message`[inside, network] for each message that waits for another, `chunk` bytes are the
-    piece that fills a pipeline (0: infinitely fine). Of the kinds that are used, the one with the longest `start`[kind]
-    is waited for at each launch. b bytes on a link take b / bandwidth x (1 + (ramp / b)^steepness):
-    twice as long at `ramp`[kind], as few channels are busy and buffers are seldom full.
+    piece that fills a pipeline (0: infinitely fine).
     """
 
     bandwidth: Floats
@@ -103,9 +116,6 @@ class Wire:
     launch: float = 0.0
     message: tuple[float, float] = (0.0, 0.0)
     chunk: float = 0.0
-    start: Floats | None = None
-    ramp: Floats | None = None
-    steepness: float = 1.0
 
 
 def wire_only(topology: Topology, case: Case = NOMINAL) -> Wire:
@@ -116,37 +126,19 @@ def wire_only(topology: Topology, case: Case = NOMINAL) -> Wire:
 def seconds(cost: Cost, sizes: Floats, wire: Wire) -> tuple[Floats, Ints]:
     """Return time[size] of a price and the kind of link that limits it (-1: latency).
 
-    launch + start + sum over stages of (hops x latency + messages) + the transfer, which is, for each stage, the
-    maximum over kinds of size x load / bandwidth, summed over stages that follow each other, their maximum when they
-    stream; + the filling of the pipeline: (depth - 1) chunks of a streaming stage; + what small transfers lose (see
-    `Wire`). What moves nothing takes no time.
+    launch + sum over stages of (hops x latency + messages) + the transfer, which is, for each stage, the maximum over
+    kinds of size x load / bandwidth, summed over stages that follow each other, their maximum when they stream; + the
+    filling of the pipeline: (depth - 1) chunks of a streaming stage. What moves nothing takes no time.
     """
     if not (cost.load.any() or cost.hops.any() or cost.steps.any()):
         return np.zeros(len(sizes)), np.full(len(sizes), -1)
-    waiting = wire.launch + _start(cost, wire)
-    waiting += float((cost.hops @ wire.latency + cost.steps @ np.array(wire.message)).sum())
+    waiting = wire.launch + float((cost.hops @ wire.latency + cost.steps @ np.array(wire.message)).sum())
     per_byte = cost.load / wire.bandwidth
     slowest = per_byte.max(axis=1)
     rate = slowest.max() if cost.streaming else slowest.sum()
     rounds = np.maximum(cost.depth - 1, 0)
     chunk = np.minimum(sizes[:, None], wire.chunk) if wire.chunk else np.zeros((len(sizes), 1))
     fill = (chunk * (rounds * slowest / np.maximum(cost.depth, 1))[None, :]).sum(axis=1)
-    moving = sizes * rate + fill + _ramp(cost, sizes, wire)
+    moving = sizes * rate + fill
     kind = int(np.argmax(per_byte[int(np.argmax(slowest))]))
     return waiting + moving, np.where(moving > waiting, kind, -1)
-
-
-def _start(cost: Cost, wire: Wire) -> float:
-    """The time that the slowest to start of the links takes over which anything goes."""
-    return 0.0 if wire.start is None else float((wire.start * cost.load.any(axis=0)).max())
-
-
-def _ramp(cost: Cost, sizes: Floats, wire: Wire) -> Floats | float:
-    """The time[size] by which links are slower than their share: that of the kind that loses most in each stage."""
-    if wire.ramp is None:
-        return 0.0
-    power = wire.steepness
-    each = wire.ramp**power * cost.load ** (1 - power) * (cost.load > 0) / wire.bandwidth
-    lost = each.max(axis=1)
-    found: Floats = sizes ** (1 - power) * (lost.max() if cost.streaming else lost.sum())
-    return found

@@ -113,6 +113,7 @@ def library(table: Measurement) -> Nccl:
         collnet=said.get("NCCL_COLLNET_ENABLE") == "1",
         algorithm=_alone(_setting(said, "algorithm", "NCCL_ALGO")) if tuned else None,
         protocol=_alone(_setting(said, "protocol", "NCCL_PROTO")) if tuned else None,
+        version=table.version,
     )
 
 

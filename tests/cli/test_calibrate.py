@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> Path:
-    """An all-gather of eight A100 at 200 GB/s of bus bandwidth, after 40 us."""
+    """An all-gather of eight A100 at 160 GB/s of bus bandwidth, after 40 us."""
     sizes = [MIB * 4**n for n in range(7)]
-    rows = [{"size_bytes": size, "time_s": 40e-6 + size * 7 / 8 / 200e9} for size in sizes]
+    rows = [{"size_bytes": size, "time_s": 40e-6 + size * 7 / 8 / 160e9} for size in sizes]
     return write(tmp_path, op="all_gather", system="hgx-a100", rows=rows)
 
 
@@ -34,9 +34,10 @@ def test_document(commsim: Callable[..., Answer], ring: Path) -> None:
     found = commsim("calibrate", "hgx-a100", ring, "--json").document
     assert found["rows"] == 7
     assert found["median_error"] < found["median_error_before"]
-    nvlink = next(one for one in found["constants"] if one["constant"] == "links.nvlink3.efficiency")
-    assert nvlink["low"] <= nvlink["value"] <= nvlink["high"]
-    assert nvlink["value"] == pytest.approx(200 / 300, abs=0.05)
+    told = {one["constant"]: one for one in found["constants"]}
+    assert all(one["low"] <= one["value"] <= one["high"] for one in told.values())
+    links, channels = told["links.nvlink3.efficiency"]["value"] * 300e9, told["links.nvlink3.copy"]["value"] * 24 * 7 / 8
+    assert min(links, channels) == pytest.approx(160e9, rel=0.1), "either may be the limit: one operation does not tell"
 
 
 def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp
         commsim("cost", "hgx-a100", "all_gather", "--size", "4GiB", "--json", *more).document[0]["busbw_bytes_per_s"]
         for more in ((), ("--calibration", out))
     ]
-    assert timed[1] == pytest.approx(200e9, rel=0.05)
+    assert timed[1] == pytest.approx(160e9, rel=0.05)
     assert timed[0] > timed[1] * 1.1
 
 

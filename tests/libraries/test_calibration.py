@@ -31,7 +31,8 @@ def test_every_link_of_the_catalogue_has_a_use() -> None:
 def test_figures_have_sources() -> None:
     fitted = calibration("nccl")
     shares = [use.efficiency for use in fitted.links.values()]
-    costs = [cost for one in fitted.protocols.values() for cost in (one.base, one.inside, one.network)]
+    costs = [one.base for one in fitted.protocols.values()]
+    costs += [cost for use in fitted.links.values() for cost in use.hop.values()]
     assert all(isinstance(value, Figure) and value.source for value in [*shares, *costs])
 
 
@@ -52,13 +53,21 @@ def test_switches_limit_the_bus_bandwidth() -> None:
 
 
 def test_shares_of_what_is_done_on_a_link() -> None:
-    use = LinkUse(0.8, exchange=0.6, staged=0.4)
-    assert [use.share(way) for way in ("efficiency", "exchange", "staged")] == [0.8, 0.6, 0.4]
-    assert LinkUse(0.8).share("exchange") == LinkUse(0.8).share("staged") == 0.8
-    with pytest.raises(InputError, match=r"exchange: 1\.5; a share above 0"):
-        LinkUse(0.8, exchange=1.5)
-    with pytest.raises(InputError, match=r"steepness: 2\.0; a share above 0"):
-        Calibration("any", {}, steepness=2.0)
+    use = LinkUse(0.8, network=0.6, staged=0.4)
+    assert [use.share(way) for way in ("efficiency", "network", "staged")] == [0.8, 0.6, 0.4]
+    assert LinkUse(0.8).share("network") == LinkUse(0.8).share("staged") == 0.8
+    with pytest.raises(InputError, match=r"network: 1\.5; a share above 0"):
+        LinkUse(0.8, network=1.5)
+    with pytest.raises(InputError, match=r"meshed: 2\.0; a share above 0"):
+        Calibration("any", {}, meshed=2.0)
+
+
+def test_messages_cost_by_protocol() -> None:
+    """LL128 waits as LL does; through the host's memory another cost may be said."""
+    use = LinkUse(0.8, hop={"LL": 1e-6, "Simple": 3e-6}, staged_hop={"Simple": 7e-6})
+    assert [use.message(name) for name in ("LL", "LL128", "Simple")] == [1e-6, 1e-6, 3e-6]
+    assert use.message("LL", staged=True) == use.message("Simple", staged=True) == 7e-6
+    assert LinkUse(0.8).message("Simple") == 0.0
 
 
 def test_ranges_have_a_slow_and_a_fast_end() -> None:
@@ -87,7 +96,7 @@ def test_a_file_is_a_calibration(tmp_path: Path) -> None:
         ('name: mine\nlinks: {"*": {efficiency: 0}}\n', "efficiency: 0.0; a share above 0 and up to 1 belongs here"),
         ('name: mine\nlinks: {"*": {efficiency: .nan}}\n', "mine.yaml: links"),
         ('name: mine\nlinks: {"*": {eficiency: 0.5}}\n', "did you mean 'efficiency'?"),
-        ("name: mine\nlinks: {}\nprotocols: {Simple: {base: 8, inside: 1 us, network: 1 us}}\n", "base"),
+        ("name: mine\nlinks: {}\nprotocols: {Simple: {base: 8}}\n", "base"),
     ],
 )
 def test_mistakes_in_a_file(tmp_path: Path, text: str, line: str) -> None:

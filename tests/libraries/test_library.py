@@ -106,20 +106,3 @@ def test_bandwidths_are_those_of_nccl_tests() -> None:
 def test_a_candidate_names_its_limit() -> None:
     assert timing().candidates[0].limit(0) == "latency"
     assert timing().candidates[0].limit(1) == "fast (fast edge)"
-
-
-def test_links_fill_as_sizes_grow() -> None:
-    """1 MB over a link of 100 GB/s that takes twice as long at 1 MB: 20 us; 4 MB by its root 40 us x 1.5."""
-    asked = cost(load=[[1.0, 0.0]])
-    ramp = np.array([1e6, 9e9])
-    for steepness, size, said in ((1.0, 1e6, 20e-6), (1.0, 4e6, 50e-6), (0.5, 1e6, 20e-6), (0.5, 4e6, 60e-6)):
-        found, _ = seconds(asked, np.array([size]), wire(ramp=ramp, steepness=steepness))
-        assert found[0] - seconds(asked, np.array([0.0]), wire())[0][0] == pytest.approx(said)
-
-
-def test_the_slowest_to_start_of_the_links_in_use_counts() -> None:
-    start = np.array([3e-6, 50e-6])
-    usual = seconds(cost(load=[[1.0, 0.0]]), np.array([1.0]), wire())[0][0]
-    assert seconds(cost(load=[[1.0, 0.0]]), np.array([1.0]), wire(start=start))[0][0] - usual == pytest.approx(3e-6)
-    both = seconds(cost(load=[[1.0, 1e-9]]), np.array([1.0]), wire(start=start))[0][0]
-    assert both - usual == pytest.approx(50e-6)

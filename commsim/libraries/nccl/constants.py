@@ -144,7 +144,7 @@ def step(table: Mapping[str, Row], at: int) -> Row:
 
 def versions() -> tuple[str, ...]:
     """Return the versions whose constants differ from those of the one before, oldest first."""
-    return tuple(sorted((path.stem for path in (folder("topologies") / "nccl").glob("*.yaml")), key=_numbers))
+    return tuple(sorted((path.stem for path in (folder("topologies") / "nccl").glob("*.yaml")), key=numbers))
 
 
 @lru_cache(maxsize=64)
@@ -155,17 +155,17 @@ def constants(version: str = "") -> Constants:
     InputError when it is no version.
     """
     known = versions()
-    wanted = _numbers(version or known[-1])
-    name = max((name for name in known if _numbers(name) <= wanted), key=_numbers, default=known[0])
+    wanted = numbers(version or known[-1])
+    name = max((name for name in known if numbers(name) <= wanted), key=numbers, default=known[0])
     return read(Constants, _whole(name), f"nccl {name}")
 
 
 def note(version: str) -> str:
     """Return what must be said of a version's constants: that they are another's; "" when they are its own."""
     known = versions()
-    if version and _numbers(version) < _numbers(known[0]):
+    if version and numbers(version) < numbers(known[0]):
         return f"NCCL {version} is older than {known[0]}: counted with the constants of {known[0]}"
-    if version and _numbers(version) > _numbers(known[-1]):
+    if version and numbers(version) > numbers(known[-1]):
         return f"NCCL {version} is newer than {known[-1]}: counted with the constants of {known[-1]}"
     return ""
 
@@ -177,8 +177,8 @@ def _whole(name: str) -> dict[str, Any]:
     return merged(_whole(below), table) if below else table
 
 
-def _numbers(version: str) -> tuple[int, int]:
-    """Major and minor number; patches of one minor version share their constants."""
+def numbers(version: str) -> tuple[int, int]:
+    """Return major and minor number; patches of one minor version share their constants. InputError for no version."""
     parts = version.split("-", maxsplit=1)[0].split(".")
     if len(parts) not in (2, 3) or not all(part.isascii() and part.isdigit() for part in parts):
         raise InputError("NCCL version", version, "a version such as 2.27 or 2.27.5 belongs here")

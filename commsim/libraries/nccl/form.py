@@ -52,10 +52,10 @@ def of_xml(
     InputError when the file is none, or has no such GPUs.
     """
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        return _formed(Node(source, members), nodes, knobs, version)
+        return formed(Node(source, members), nodes, knobs, version)
     content = opened(Path(source))
     parse(content, str(source))
-    return _formed(Node(content.decode("utf-8", "replace"), members), nodes, knobs, version)
+    return formed(Node(content.decode("utf-8", "replace"), members), nodes, knobs, version)
 
 
 def of_dump(file: Path, hosts: int | None = None, *, knobs: Knobs = _DEFAULT, version: str = "") -> Communicator | None:
@@ -91,9 +91,9 @@ def of_system(system: System, members: Members = (), *, knobs: Knobs = _DEFAULT,
     sizes = [min(hosts, system.nodes)] + ([rest] if nodes > 1 and rest else [])
     shapes = [write_xml(replace(system, nodes=size)) for size in sizes]
     collnet = bool(knobs.collnet_enable and system.scale_out and system.scale_out.fabric == "infiniband")
-    formed = [_formed(Node(shape, members, collnet), nodes, knobs, version) for shape in shapes]
+    each = [formed(Node(shape, members, collnet), nodes, knobs, version) for shape in shapes]
     ranks = len(members) * nodes if members else system.gpus
-    return replace(formed[0], ranks=ranks, graphs=least([one.graphs for one in formed]))
+    return replace(each[0], ranks=ranks, graphs=least([one.graphs for one in each]))
 
 
 def least(graphs: list[Graphs]) -> Graphs:
@@ -130,8 +130,8 @@ def _least(graphs: list[Graph]) -> Graph:
 
 
 @lru_cache(maxsize=256)
-def _formed(node: Node, nodes: int, knobs: Knobs, version: str) -> Communicator:
-    """The communicator of nodes that are all alike."""
+def formed(node: Node, nodes: int, knobs: Knobs, version: str) -> Communicator:
+    """Return the communicator of so many nodes that are all alike."""
     machine = node.machine(version)
     return Communicator(
         ranks=nodes * len(machine.gpus),

@@ -40,7 +40,7 @@ def found(result: Fit, place: Place) -> tuple[float, float, float, bool]:
     return one.value, one.low, one.high, one.told
 
 
-@pytest.mark.parametrize("share", [0.5, 0.7])
+@pytest.mark.parametrize("share", [0.3, 0.4])
 def test_known_constants_are_recovered(share: float) -> None:
     result = fit(Nccl(), measured({NVLINK: share}, noise=0.02))
     value, low, high, told = found(result, NVLINK)
