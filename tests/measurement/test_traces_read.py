@@ -371,3 +371,12 @@ def test_collectives_before_the_first_step_are_left_out(tmp_path: Path) -> None:
     assert isinstance(found, EventTrace)
     assert found.steps == (4,)
     assert any("1 collectives before the first step" in said for said in found.repairs)
+
+
+def test_clocks_a_little_apart_are_set_where_they_contradict(tmp_path: Path) -> None:
+    """Rank 0 would leave 4 ms before rank 1 comes."""
+    rows = [f"{rank},{number},all_reduce,{number + 0.005 * rank},0.001" for rank in range(2) for number in range(9)]
+    found = trace([table(tmp_path / "t.csv", *rows)])
+    assert isinstance(found, EventTrace)
+    assert np.ptp(found.start[found.meeting == 3]) < 1e-6
+    assert any("0.005 s apart" in said for said in found.repairs)

@@ -183,3 +183,16 @@ def test_who_begins_late_is_late(tmp_path: Path) -> None:
     assert found.actual == pytest.approx(6.5)
     assert [one.rank for one in found.worst] == [1]
     assert next(iter(found.by_op)) == "work"
+
+
+def test_groups_of_a_step_do_the_same_thing(tmp_path: Path) -> None:
+    """Group b takes 1.5 s where a takes 1; ideally both take 1.25, though b meets second in every step."""
+    rows, now = [], 0.0
+    for number in range(4):
+        for rank in range(4):
+            works = 1.5 if rank > 1 else 1.0
+            rows.append(f"{rank},{number},all_reduce,{now + works},0,{'ab'[rank // 2]}")
+            rows.append(f"{rank},{number},all_gather,{now + works},{1.5 - works},all")
+        now += 1.5
+    found = replay(written(tmp_path / "t.csv", rows, f"{HEAD},group"))
+    assert found.slowdown == pytest.approx(1.5 / 1.25)
