@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 def sweep(ops: str, sizes: str, factor: float, dtypes: str, **others: Any) -> list[Case]:  # noqa: ANN401 - see Case
     """Return the cases of every operation, type and size, in that order; a barrier has one. InputError."""
     listed = parse_sizes(sizes, factor)
-    pairs = itertools.product(ops.split(","), (element(one.strip(), "dtypes") for one in dtypes.split(",")))
-    return [
-        Case(operation(op.strip()), size, dtype, **others)
-        for op, dtype in dict.fromkeys(pairs)
-        for size in (listed if op.strip() != BARRIER else [0])
-    ]
+    types = [element(one.strip(), "dtype") for one in dtypes.split(",")]
+    found: list[Case] = []
+    for op in map(operation, map(str.strip, ops.split(","))):
+        if op == BARRIER:
+            found.append(Case(op, **others))
+        else:
+            found += [Case(op, size, kind, **others) for kind, size in itertools.product(types, listed)]
+    return list({case.digest: case for case in found}.values())
 
 
 def groups(text: str | None) -> Groups:
