@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from commsim.training.estimate import Estimate as Estimate
     from commsim.training.estimate import estimate as estimate
     from commsim.training.plan import Plan as Plan
+    from commsim.training.search.search import Search as Search
+    from commsim.training.search.search import search as search
 
 __version__ = "0.1.0"
 
@@ -62,9 +64,10 @@ _ROOMS = {
     "Nccl": "commsim.libraries.nccl",
     "Pipeline": "commsim.training.axes",
     "Plan": "commsim.training.plan",
-    "Routing": "commsim.collectives.moe.routing",
     "Replay": "commsim.stragglers.replay.result",
+    "Routing": "commsim.collectives.moe.routing",
     "Run": "commsim.stragglers.run",
+    "Search": "commsim.training.search.search",
     "SlowLink": "commsim.stragglers.kinds",
     "SlowRank": "commsim.stragglers.kinds",
     "Sweep": "commsim.libraries.sweep",
@@ -72,10 +75,10 @@ _ROOMS = {
     "Tensor": "commsim.training.axes",
     "Topology": "commsim.hardware.topology",
     "all_to_all_v": "commsim.collectives.algorithms.direct",
-    "combine": "commsim.libraries.moe.machine",
-    "dispatch": "commsim.libraries.moe.machine",
     "calibrate": "commsim.measurement.calibrate.fit",
     "check": "commsim.measurement.check.judge",
+    "combine": "commsim.libraries.moe.machine",
+    "dispatch": "commsim.libraries.moe.machine",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",
@@ -84,6 +87,7 @@ _ROOMS = {
     "price": "commsim.collectives.price",
     "replay": "commsim.stragglers.replay.replay",
     "run": "commsim.stragglers.run",
+    "search": "commsim.training.search.search",
     "sweep": "commsim.libraries.sweep",
     "to_frame": "commsim.tables.records",
 }

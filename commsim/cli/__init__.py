@@ -22,6 +22,7 @@ COMMANDS = (
     "cost",
     "tuner",
     "estimate",
+    "search",
     "compare",
     "stragglers",
     "replay",

@@ -27,6 +27,7 @@ ROOMS = {
     "commsim.stragglers.replay": "replays",
     "commsim.training": "estimates",
     "commsim.training.comparing": "comparisons",
+    "commsim.training.search": "searches",
 }
 """Which file of this folder knows the values of a room; of two that fit, the longer name counts."""
 

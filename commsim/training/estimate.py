@@ -161,16 +161,34 @@ def estimate(model: Model, plan: Plan, system: System, *, library: Library | Non
     InputError when plan, model, recipe and machine do not fit each other, and for a machine whose accelerator has no
     figures of its own.
     """
-    for what, given, kind in (("model", model, Model), ("plan", plan, Plan), ("system", system, System)):
-        if not isinstance(given, kind):
-            maker = {"model": "commsim.model(name)", "plan": "commsim.Plan(...)", "system": "commsim.load(name)"}[what]
-            raise InputError(f"estimate: {what}", given, f"what {maker} gives belongs here")
+    need("estimate", {"plan": plan})
+    return Estimate(Setting(model, plan, recipe_of("estimate", model, system, recipe), system), library or Nccl())
+
+
+_MAKERS = {
+    "model": (Model, "commsim.model(name)"),
+    "plan": (Plan, "commsim.Plan(...)"),
+    "system": (System, "commsim.load(name)"),
+}
+
+
+def need(where: str, given: dict[str, object]) -> None:
+    """Raise InputError unless each is the value that its name says: a model, a plan, a system."""
+    for what, value in given.items():
+        kind, maker = _MAKERS[what]
+        if not isinstance(value, kind):
+            raise InputError(f"{where}: {what}", value, f"what {maker} gives belongs here")
+
+
+def recipe_of(where: str, model: Model, system: System, options: dict[str, Any]) -> Recipe:
+    """Return the recipe of these options; InputError for others, for what is no model or system, for mere templates."""
+    need(where, {"model": model, "system": system})
     known = [field.name for field in fields(Recipe)]
-    for key in recipe:
+    for key in options:
         if key not in known:
-            raise InputError("estimate", key, "no such option of a recipe", among=known)
-    if "global_batch" not in recipe:
-        raise InputError("estimate", sorted(recipe), "global_batch (sequences a step) belongs here")
+            raise InputError(where, key, "no such option of a recipe", among=known)
+    if "global_batch" not in options:
+        raise InputError(where, sorted(options), "global_batch (sequences a step) belongs here")
     if system.template:
         raise InputError(f"system {system.name}", system.name, f"nothing is published of it; try {system.template}")
-    return Estimate(Setting(model, plan, Recipe(**recipe), system), library or Nccl())
+    return Recipe(**options)

@@ -9,8 +9,10 @@ from commsim.training.compute import kernel_figures
 from commsim.training.operations import FULL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from commsim.training.operations import Recomputed
+    from commsim.training.pieces import Piece
     from commsim.training.setting import Setting
 
 
@@ -20,7 +22,7 @@ def misfits(setting: Setting) -> Iterator[InputError]:
     yield from _heads(setting)
     yield from _experts(setting)
     yield from _batches(setting)
-    yield from _options(setting)
+    yield from options(setting)
     yield from _of_absent_axes(setting)
     yield from _modules(setting)
 
@@ -77,7 +79,8 @@ def _batches(setting: Setting) -> Iterator[InputError]:
         yield InputError("virtual stages", f"{plan.virtual} with {setting.microbatches} micro-batches a step", expected)
 
 
-def _options(setting: Setting) -> Iterator[InputError]:
+def options(setting: Setting) -> Iterator[InputError]:
+    """Yield an error for each option of the recipe that no plan could do on this accelerator."""
     plan, recipe, chip = setting.plan, setting.recipe, setting.system.accelerator
     if recipe.schedule == "forward":
         yield InputError("schedule", recipe.schedule, "a schedule with backward passes belongs in a training step")
@@ -115,9 +118,14 @@ def _modules(setting: Setting) -> Iterator[InputError]:
     """Modules that no layer has, so that there is nothing to compute again."""
     if setting.recipe.recomputed <= FULL:
         return  # every layer can be computed again as a whole
-    works = [piece.work for piece in setting.chunks.pieces]
-    repeated = [one.recompute for work in works for one in work.operations]
-    freed = [one.recompute for work in works for one in work.stored]
-    present = frozenset[str]().union(*repeated, *freed)
+    present = modules(setting.chunks.pieces)
     for absent in sorted(setting.recipe.recomputed - present):
         yield InputError("recompute", absent, f"{setting.model.name} has no such module", among=sorted(present))
+
+
+def modules(pieces: Iterable[Piece]) -> Recomputed:
+    """Return the modules of these pieces that can be computed again."""
+    works = [piece.work for piece in pieces]
+    repeated = [one.recompute for work in works for one in work.operations]
+    freed = [one.recompute for work in works for one in work.stored]
+    return frozenset[str]().union(*repeated, *freed)

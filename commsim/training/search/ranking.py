@@ -130,5 +130,7 @@ def _too_large(job: Job, plans: Space, memory: Floats) -> InputError:
     """The error that no plan fits."""
     nearest, most = int(np.argmin(memory)), float(job.system.accelerator.memory)
     needs = f"{show(memory[nearest], 'B', 3)} of {show(most, 'B', 3)}"
-    expected = f"none of {len(plans)} plans fits; the nearest, {plans.plan(nearest, job.recipe)}, needs {needs}"
+    way, at_once = job.choices.recompute[int(plans.recompute[nearest])], int(plans.micro_batch[nearest])
+    plan = f"{plans.plan(nearest, job.recipe)} with micro-batch {at_once}, recompute {way}"
+    expected = f"none of {len(plans):,} plans fits; the nearest, {plan}, needs {needs}"
     return InputError(f"search: {job.model.name}", f"{job.system.gpus} GPUs of {job.system.name}", expected)
