@@ -187,12 +187,25 @@ def test_who_begins_late_is_late(tmp_path: Path) -> None:
 
 def test_groups_of_a_step_do_the_same_thing(tmp_path: Path) -> None:
     """Group b takes 1.5 s where a takes 1; ideally both take 1.25, though b meets second in every step."""
-    rows, now = [], 0.0
+    rows, now = [f"{rank},0,forward,0,0.1" for rank in range(4)], 0.0
     for number in range(4):
         for rank in range(4):
             works = 1.5 if rank > 1 else 1.0
-            rows.append(f"{rank},{number},all_reduce,{now + works},0,{'ab'[rank // 2]}")
-            rows.append(f"{rank},{number},all_gather,{now + works},{1.5 - works},all")
-        now += 1.5
+            rows.append(f"{rank},{number},all_reduce,{now + works},0.01,{'ab'[rank // 2]}")
+            rows.append(f"{rank},{number},all_gather,{now + works + 0.01},{1.51 - works},all")
+        now += 1.52
     found = replay(written(tmp_path / "t.csv", rows, f"{HEAD},group"))
-    assert found.slowdown == pytest.approx(1.5 / 1.25)
+    assert found.slowdown == pytest.approx(1.52 / 1.27)
+
+
+def test_what_takes_no_time_is_not_before_itself(tmp_path: Path) -> None:
+    rows = [f"{rank},{step},barrier,{step + 1 + rank},{1 - rank}" for step in (0, 2, 4) for rank in range(2)]
+    found = replay(written(tmp_path / "t.csv", rows))
+    assert found.actual == pytest.approx(5 / 3)  # from 1 s, when the first of them comes, to 6 s
+    assert [one.rank for one in found.worst] == [1]
+
+
+def test_a_rank_that_meets_nobody(tmp_path: Path) -> None:
+    rows = ["0,0,all_reduce,1,1", "1,0,all_reduce,1.5,0.5", "2,0,forward,0,3"]
+    found = replay(written(tmp_path / "t.csv", rows))
+    assert found.actual == pytest.approx(3.0)

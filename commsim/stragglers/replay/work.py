@@ -153,10 +153,11 @@ class _Arrivals:
         starts = np.append(trace.start[events], trace.end[every].max())
         by_end = np.argsort(trace.end[events], kind="stable")
         ends = trace.end[events][by_end]
-        before = np.searchsorted(ends, starts + _TOLERANCE, side="right") - 1
-        since = np.where(before >= 0, place[:-1][by_end][before] if own.size else START, START)
-        since = np.where(since < place, since, START)
-        begin = np.where(since == START, float(trace.start.min()), ends[before] if own.size else 0.0)
+        ends, earlier = np.append(trace.start.min(), ends), np.append(START, place[:-1][by_end])
+        before = np.searchsorted(ends[1:], starts + _TOLERANCE, side="right")
+        while np.any(later := earlier[before] >= place):  # what takes no time is not before itself
+            before -= later
+        since, begin = earlier[before], ends[before]
         return since, self._parts(rank, starts, np.minimum(begin, starts))
 
     def _parts(self, rank: int, starts: Floats, begin: Floats) -> Floats:
@@ -171,7 +172,7 @@ class _Arrivals:
         inside = np.minimum(trace.end[alone], starts[gap]) - np.maximum(trace.start[alone], begin[gap])
         np.add.at(found, (gap, place[trace.name[alone]]), np.maximum(inside, 0.0))
         whole, busy = starts - begin, found.sum(axis=1)
-        found *= np.where(busy > whole, whole / np.maximum(busy, np.finfo(float).tiny), 1.0)[:, None]
+        found *= np.divide(whole, busy, out=np.ones_like(busy), where=busy > whole)[:, None]
         found[:, -1] = whole - found.sum(axis=1)
         return found
 
