@@ -47,7 +47,8 @@ def test_a_run(installed: Path, tmp_path: Path) -> None:
     asked = (installed / "asked").read_text(encoding="utf-8")
     assert asked == "-b 1048576 -e 2097152 -f 2 -g 8 -d float -n 20 -w 5 -G 0 -c 1\n"
     (found,) = cs.measurements(tmp_path / "run.jsonl")
-    assert (found.op.name, found.ranks, list(found.seconds)) == ("all_reduce", 8, pytest.approx([100e-6, 150e-6]))
+    assert (found.op.name, found.ranks) == ("all_reduce", 8)
+    assert list(found.seconds) == pytest.approx([100e-6, 150e-6])
     assert found.accelerators == ("NVIDIA H100 80GB HBM3",)
     assert "gpu-a" not in (tmp_path / "run.jsonl").read_text(encoding="utf-8")
 
