@@ -70,7 +70,7 @@ def lab(
         save(beside(done, machine.name), plot)
     if as_json:
         document(records(done))
-    else:
+    elif done:
         _show(done, machine)
     if early:
         raise early

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -128,17 +128,16 @@ def run(wanted: Experiment, out: Path | None = None) -> Iterator[Compared]:
     """
     trials = wanted.trials
     with ExitStack() as held:
+        kept = held.enter_context(_fresh(out)) if out else None
         folder = Path(held.enter_context(TemporaryDirectory(prefix="commsim-lab-")))
-        records = _fresh(out) if out else folder / "run.jsonl"
+        records = folder / "run.jsonl"
         cases = [trial.case(wanted, f"case{number}") for number, trial in enumerate(trials)]
         write_cases(cases, folder / "cases.json")
         arguments = ["--cases", str(folder / "cases.json"), "--out", str(records)]
         longest = max(map(_patience, trials, cases))
         lab = held.enter_context(Session(blueprint(wanted.topology), folder, arguments, longest + _START))
         tokens = [records.with_name(f"{records.name}.case{number}") for number in range(len(trials))]
-        for token in tokens:
-            held.callback(token.unlink, missing_ok=True)
-        follow = _Records(records, lab)
+        follow = _Records(records, lab, kept)
         follow.next("run", _START)
         for trial, case, token in zip(trials, cases, tokens):
             with trial.fault.present(lab, trial.prediction.typical):
@@ -148,10 +147,10 @@ def run(wanted: Experiment, out: Path | None = None) -> Iterator[Compared]:
 
 
 class _Records:
-    """The file into which rank 0 writes, read as it grows."""
+    """The file into which rank 0 writes, read as it grows, and copied where it is to be kept."""
 
-    def __init__(self, path: Path, lab: Session) -> None:
-        self._path, self._lab = path, lab
+    def __init__(self, path: Path, lab: Session, kept: BinaryIO | None) -> None:
+        self._path, self._lab, self._kept = path, lab, kept
         self._read = 0
 
     def next(self, kind: str, patience: Seconds) -> dict[str, Any]:
@@ -176,15 +175,18 @@ class _Records:
         if not line.endswith(b"\n"):
             return {}
         self._read += len(line)
+        if self._kept:
+            self._kept.write(line)
         found: dict[str, Any] = json.loads(line)
         return found
 
 
-def _fresh(out: Path) -> Path:
+def _fresh(out: Path) -> BinaryIO:
     """The file for the records, which must be new; InputError."""
-    if out.exists():
-        raise InputError("out", str(out), "a file that is not there yet belongs here")
-    return out.absolute()
+    try:
+        return out.open("xb", buffering=0)
+    except OSError as error:
+        raise InputError("out", str(out), f"a file that is not there yet belongs here ({error.strerror})") from None
 
 
 def _patience(trial: Trial, case: Case) -> Seconds:

@@ -136,8 +136,8 @@ class FlappingLink(Fault):
             lab.shape(cable, lab.plan.cables[cable].rate)
 
 
-_STILL = 64.0
-"""B/s of a link that stands still: a frame in half a minute."""
+_STILL = 20e3
+"""B/s of a link that stands still: a frame in 75 ms. Shapers that are much slower lose what they are given."""
 
 
 @dataclass(frozen=True)

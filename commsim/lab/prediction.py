@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.collectives.algorithms import ALGORITHMS, Group
-from commsim.collectives.kinds import ALL_TO_ALL, BROADCAST, Collective
+from commsim.collectives.kinds import ALL_TO_ALL, BROADCAST, REDUCE, Collective
 from commsim.collectives.layout import Layout
 from commsim.collectives.schedule import Phase, Schedule
 from commsim.errors import InputError
@@ -77,6 +77,8 @@ def predicted(asked: Asked, wrong: Fault, library: Gloo) -> Prediction:
     seen = replace(asked, topology=wrong.seen(asked.topology))
     sizes = np.array([seen.size, 0.0])
     time, empty = library.time(seen.op, sizes, seen.layout, seen.topology).seconds.tolist()
+    if wrong.held and seen.op in (BROADCAST, REDUCE):
+        raise InputError(f"lab: {seen.op.name}", type(wrong).__name__, "only operations in which all wait for all tell")
     if not wrong.moves_arrivals:
         return Prediction(np.array([time + wrong.held]))
     if seen.groups:

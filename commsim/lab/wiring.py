@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ _PERMANENT = 0x80
 _ON_LINK = 4
 """The next hop is at the other end of the cable, whatever its address (RTNH_F_ONLINK)."""
 _LOOPBACK = 1
+_SMALLEST, _FOR_EXPERIMENTS = 60, 0x88B5
+"""Bytes of the smallest frame of Ethernet, and the type of frames for local experiments (IEEE 802)."""
 _ALWAYS = {
     "ip_forward": "1",
     "tcp_congestion_control": "reno",
@@ -43,6 +46,7 @@ class Wired:
         self._window = shaping.window(max(cable.rate for cable in plan.cables))
         settings = _ALWAYS | dict.fromkeys(("tcp_rmem", "tcp_wmem"), f"4096 {2 * self._window} {2 * self._window}")
         self._links = [_opened(network, settings) for network in self.networks]
+        self._frames = [_raw(network) for network in self.networks]
         self._ports: dict[tuple[int, int], int] = {}
         for number in range(len(plan.cables)):
             self._lay(number)
@@ -55,6 +59,11 @@ class Wired:
         for space in self.plan.cables[cable].ends:
             bucket = {"rate": int(rate), "burst": shaping.burst(rate), "limit": most}
             self._links[space].tc(how, "tbf", index=self._ports[space, cable], handle="1:", **bucket)
+            self._wake(space, cable)
+
+    def _wake(self, space: int, cable: int) -> None:
+        """Send a frame that nobody understands: a shaper looks at its new bandwidth when it is given something."""
+        self._frames[space].sendto(bytes(_SMALLEST), (self.plan.port(space, cable), _FOR_EXPERIMENTS))
 
     def _lay(self, number: int) -> None:
         """Lay one cable: a pair of ports that know each other."""
@@ -88,6 +97,12 @@ class Wired:
                 flags=_ON_LINK,
                 prefsrc=self.plan.address(space),
             )
+
+
+def _raw(network: int) -> socket.socket:
+    """A socket for frames of any kind."""
+    with within(network):
+        return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 
 
 def _opened(network: int, settings: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyroute2 has no types
