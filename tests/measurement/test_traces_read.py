@@ -380,3 +380,12 @@ def test_clocks_a_little_apart_are_set_where_they_contradict(tmp_path: Path) -> 
     assert isinstance(found, EventTrace)
     assert np.ptp(found.start[found.meeting == 3]) < 1e-6
     assert any("0.005 s apart" in said for said in found.repairs)
+
+
+def test_a_lost_collective_spoils_its_step_alone(tmp_path: Path) -> None:
+    """Rank 1 lacks the first of two in step 0: without numbers the second is taken for it, but step 1 is right."""
+    rows = [f"{rank},{step},all_reduce,{10 * step + at},0.5" for rank in (0, 1) for step in (0, 1) for at in (1, 2)]
+    found = trace([table(tmp_path / "t.csv", *(row for row in rows if row != "1,0,all_reduce,1,0.5"))])
+    assert isinstance(found, EventTrace)
+    later = found.step == 1
+    assert [np.ptp(found.start[later & (found.meeting == one)]) for one in set(found.meeting[later].tolist())] == [0, 0]

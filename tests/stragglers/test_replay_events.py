@@ -187,7 +187,7 @@ def test_who_begins_late_is_late(tmp_path: Path) -> None:
 
 def test_groups_of_a_step_do_the_same_thing(tmp_path: Path) -> None:
     """Group b takes 1.5 s where a takes 1; ideally both take 1.25, though b meets second in every step."""
-    rows, now = [f"{rank},0,forward,0,0.1" for rank in range(4)], 0.0
+    rows, now = [f"{rank},0,forward,0,0.1,all" for rank in range(4)], 0.0
     for number in range(4):
         for rank in range(4):
             works = 1.5 if rank > 1 else 1.0

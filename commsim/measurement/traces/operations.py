@@ -113,12 +113,13 @@ def _grid(rows: _Rows, source: str) -> Grid:
     """The table as arrays by operation, NaN where there is no row."""
     stage, turn, _, replica = rows.place
     stages = int(stage.max()) + 1
-    missing = sorted(set(range(stages)) - set(stage.tolist()))
+    passes = rows.op == FORWARD
+    missing = sorted(set(range(stages)) - set(stage[passes].tolist()))
     if missing:
-        raise InputError(source, f"no rows of stage {missing[0]}", "every stage from 0 on belongs in it")
+        raise InputError(source, f"no {FORWARD} of stage {missing[0]}", "every stage from 0 on belongs in it")
     size = (stages, rows.steps.size, rows.replicas.size)
     ranks = np.full((size[0], size[2]), np.iinfo(np.int64).max)
-    np.minimum.at(ranks, (stage, replica), rows.rank)
+    np.minimum.at(ranks, (stage[passes], replica[passes]), rows.rank[passes])
     first = rows.rank == ranks[stage, replica]
     seconds, starts, chunk = {}, {}, {}
     for op in (one for one in OPERATIONS if np.any(rows.op == one)):
