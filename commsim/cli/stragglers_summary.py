@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _GROUPS = {
     "slower": "slower on average",
-    "tensor": "tensor groups wait in each operation",
+    "tensor": "groups wait in each operation",
     "pipeline": "stages wait for each other",
     "data": "replicas wait for the last",
 }

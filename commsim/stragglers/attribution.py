@@ -66,7 +66,8 @@ class Amplified:
     """Where the time above the ideal step comes from, s: who waits adds to what is slower on average.
 
     slower: operations and messages take longer on average. pipeline: stages wait for each other, for they do so at
-    other times. data: replicas wait for the last one. tensor: in each operation the group waits for its slowest rank.
+    other times. data: replicas wait for the last one. tensor: in each operation the group waits for its slowest rank,
+    experts' exchange included.
     Together they are the mean step less the ideal one; each but the first is never negative but for its error.
     """
 

@@ -42,7 +42,9 @@ class Drawn(NamedTuple):
 class Cast:
     """The ranks of a plan: `members` of each of `stages` x `replicas` groups wait for each other in every operation.
 
-    Where nobody `waits`, each group has the mean of its members instead: what they would take if work could be shared.
+    These are tensor and context ranks and, where experts are dealt out over several pipelines, those of as many
+    `lanes`: they exchange tokens in each layer, and go through a step as one replica. Where nobody `waits`, each group
+    has the mean of its members instead: what they would take if work could be shared.
     """
 
     stages: int
@@ -50,18 +52,21 @@ class Cast:
     members: int
     dims: tuple[tuple[str, int, int], ...]
     waits: bool = True
+    lanes: int = 1
 
     @classmethod
     def of(cls, plan: Plan) -> Cast:
         """Return who takes part in a plan."""
         dims = tuple((name, extent, stride) for name, (extent, stride) in plan.dims().items())
-        return cls(plan.pipeline, plan.data, plan.tensor * plan.context, dims)
+        inner = plan.tensor * plan.context
+        lanes = math.lcm(plan.expert * plan.expert_tensor, inner) // inner
+        return cls(plan.pipeline, plan.data // lanes, inner * lanes, dims, lanes=lanes)
 
     def of_replicas(self, replicas: int) -> Cast:
         """Return it with so many replicas, the axes in the same order."""
         dims, stride = [], 1
         for name, extent, _ in self.dims:
-            dims.append((name, replicas if name == "data" else extent, stride))
+            dims.append((name, replicas * self.lanes if name == "data" else extent, stride))
             stride *= dims[-1][1]
         return replace(self, replicas=replicas, dims=tuple(dims))
 
@@ -74,9 +79,9 @@ class Cast:
         """Return how many of a target there are: [stage, member, replica], 1 where it is not told apart."""
         stages, members, replicas = {
             "rank": (self.stages, self.members, self.replicas),
-            "group": (self.stages, 1, self.replicas),
-            "link": (self.stages, 1, self.replicas),
-            "replica": (1, 1, self.replicas),
+            "group": (self.stages, self.lanes, self.replicas),
+            "link": (self.stages, self.lanes, self.replicas),
+            "replica": (1, self.lanes, self.replicas),
             "stage": (self.stages, 1, 1),
             "all": (1, 1, 1),
         }[target.each]
@@ -97,8 +102,8 @@ class Cast:
         if target.each == "rank":
             return self._places(numbers)
         if target.each in {"group", "link"}:
-            return numbers % self.stages * self.replicas + numbers // self.stages
-        return numbers
+            return numbers % self.stages * self.lanes * self.replicas + self._lanes(numbers // self.stages)
+        return self._lanes(numbers) if target.each == "replica" else numbers
 
     def gathered(self, of_each: Floats) -> Floats:
         """Return what [stage, member, ...] comes to for each group, [stage, ...]: its slowest member, or their mean."""
@@ -128,9 +133,14 @@ class Cast:
         sizes = {name: extent for name, extent, _ in self.dims}
         none = np.zeros_like(ranks)
         member = place.get("tensor", none) + sizes.get("tensor", 1) * place.get("context", none)
-        stage = place.get("pipeline", none)
-        found: Ints = (stage * self.members + member) * self.replicas + place.get("data", none)
+        stage, pipelines = place.get("pipeline", none), place.get("data", none)
+        lane = pipelines % self.lanes * (self.members // self.lanes)
+        found: Ints = (stage * self.members + lane + member) * self.replicas + pipelines // self.lanes
         return found
+
+    def _lanes(self, pipelines: Ints) -> Ints:
+        """Where pipelines stand in [lane, replica]: those in a row are the lanes of one replica."""
+        return pipelines % self.lanes * self.replicas + pipelines // self.lanes
 
 
 def together(cast: Cast, drawn: Sequence[Drawn], trials: int) -> Floats:

@@ -55,8 +55,10 @@ def _times(stage: Stage, effect: Effect) -> Closed | None:
     one_draw = effect.target.each in {"replica", "all"}
     squares = float(compute.sum()) ** 2 if one_draw else float((compute**2).sum())
     many = 1 if effect.target.each == "all" else stage.cast.replicas
-    spread = math.sqrt(microbatches * squares) * effect.law.sd * Maximum(Normal(), many).mean
-    return Closed((effect.law.mean - 1) * whole + spread, f"central limit, largest of {many}", exact=False)
+    members = stage.cast.shape(effect.target)[1]
+    law = Maximum(effect.law, members) if members > 1 else effect.law
+    spread = math.sqrt(microbatches * squares) * law.sd * Maximum(Normal(), many).mean
+    return Closed((law.mean - 1) * whole + spread, f"central limit, largest of {many}", exact=False)
 
 
 def _added(stage: Stage, effect: Effect) -> Closed | None:

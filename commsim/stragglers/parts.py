@@ -114,8 +114,8 @@ class Parts:
         is late within that pass holds up the last bucket alone, who began it late holds up all.
         """
         slower, last = ends.slower.max(axis=2), ends.last.max(axis=2)
-        early, bucket = self._buckets
-        last = np.maximum(last, (ends.last - ends.over).max(axis=2) + early * slower) if self.early else last
+        early, bucket, cost = self._buckets
+        last = np.maximum(last, (ends.last - ends.over).max(axis=2) + early * slower) + cost if self.early else last
         first = self.before * np.max(np.broadcast_to(slower, last.shape), axis=0)
         found: Floats = first + (last + bucket * slower + self.rest[:, None]).max(axis=0)
         return found
@@ -130,13 +130,18 @@ class Parts:
         return min(len(self.compute), 2) if effect.unit == "factor" else 0
 
     @cached_property
-    def _buckets(self) -> tuple[Floats, Floats]:
-        """What can be synchronised since the last backward pass began, and what only after it, [stage, 1] in s."""
+    def _buckets(self) -> tuple[Floats, Floats, Floats]:
+        """What can be synchronised since the last backward pass began, what only after it, and what hiding costs.
+
+        [stage, 1] in s each; they make up `data` when nobody is late.
+        """
+        nothing = np.zeros_like(self.data)
         if self.whole is None or self.bucket is None:
-            return np.zeros_like(self.data)[:, None], self.data[:, None]
+            return nothing[:, None], self.data[:, None], nothing[:, None]
         over = self.over((self.compute + self.said)[:, :, :, None, None, None])[:, 0, 0]
-        early = np.where(self.data > self.bucket, over + self.data - self.bucket, self.whole - self.bucket)
-        return np.minimum(early, over + self.data - self.bucket)[:, None], self.bucket[:, None]
+        exposed = self.data - self.bucket
+        early = np.minimum(self.whole - self.bucket, over + exposed)
+        return early[:, None], self.bucket[:, None], (exposed - np.maximum(early - over, 0.0))[:, None]
 
     def chunked(self, array: Floats, kinds: int, chunks: int) -> Floats:
         """Return the turns and stages as chunks: chunk c is on stage c modulo the stages."""

@@ -143,13 +143,15 @@ class Stage:
         if not effect.rate:
             return durations + self._operations(effect, trials, rng)
         kinds, chunks, microbatches = self.parts.program.dims
-        stages, _, replicas = self.cast.shape(effect.target)
+        stages, members, replicas = self.cast.shape(effect.target)
         shape = (kinds, chunks // self.cast.stages, stages, microbatches, trials, replicas)
         often = durations * effect.rate
         if effect.target.chosen:
             often = often * struck(self.cast, effect.target, trials, rng)[:, None]
-        times = rng.poisson(np.broadcast_to(often, shape)).astype(float)
-        return durations + _sum_of(effect.law, times, rng)
+        often = np.broadcast_to(often, shape)
+        each = [_sum_of(effect.law, rng.poisson(often).astype(float), rng) for _ in range(members)]
+        found: Floats = durations + self.cast.gathered(np.stack(each)[None])[0]
+        return found
 
     def _interrupted(self, durations: Floats, lasting: list[Drawn], trials: int) -> Floats:
         """The durations, and what comes once a step: with one operation of each that it hits."""

@@ -54,7 +54,7 @@ def test_the_table_says_the_same(commsim: Callable[..., Answer]) -> None:
         "spares loses",
         "100,000",
     )
-    assert [word for word in (*words, "tensor groups wait") if word not in answer.out] == []
+    assert [word for word in (*words, "groups wait in each operation") if word not in answer.out] == []
 
 
 def test_what_else_is_asked_for(commsim: Callable[..., Answer]) -> None:

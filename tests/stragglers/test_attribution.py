@@ -54,7 +54,7 @@ def test_groups_that_wait_make_up_the_whole(kind: str) -> None:
     assert found.slower + found.pipeline + found.data + found.tensor == pytest.approx(whole)
     assert found.data > 0
     assert found.tensor > 0
-    assert found.pipeline > -1e-9
+    assert found.pipeline > -1e-4 * stage.seconds  # but for the error of the means
 
 
 def test_what_is_shared_makes_nobody_wait() -> None:

@@ -35,7 +35,7 @@ from commsim.stragglers.presets import preset
 from commsim.stragglers.propagation import between_barriers
 from commsim.stragglers.run import run
 from commsim.stragglers.simulate import Stage
-from commsim.training.axes import Data, Pipeline, Tensor
+from commsim.training.axes import Data, Expert, Pipeline, Tensor
 from commsim.training.pipeline import compiled
 from commsim.training.plan import Plan
 from tests.stragglers.test_kinds import EXAMPLES
@@ -383,6 +383,31 @@ def test_ranks_stand_where_the_plan_puts_them() -> None:
     assert (stage[0], member[0], replica[0]) == (1, 1, 1)
     stage, _, replica = np.unravel_index(cast.numbered(Target("link", (3,))), cast.shape(Target("link")))
     assert (stage[0], replica[0]) == (1, 1)
+
+
+def test_pipelines_that_exchange_tokens_are_lanes_of_one_replica() -> None:
+    """Experts over 4 of 8 pipelines of 2 tensor ranks: 8 ranks wait for each other in each operation."""
+    cast = Cast.of(Plan(Tensor(2), Expert(8), Data(8), Pipeline(2)))
+    assert (cast.members, cast.replicas, cast.lanes, cast.ranks) == (8, 2, 4, 32)
+    assert cast.ranks_of(1, 1).tolist() == list(range(24, 32))
+    for target, number in ((Target("replica", (5,)), (0, 1, 1)), (Target("group", (11,)), (1, 1, 1))):
+        place = np.unravel_index(cast.numbered(target), cast.shape(target))
+        assert tuple(int(one[0]) for one in place) == number
+    (stage,), (member,), (replica,) = np.unravel_index(cast.numbered(Target("rank", (27,))), cast.shape(Target("rank")))
+    assert (stage, member, replica) == (1, 3, 1)
+    assert Cast.of(Plan(Tensor(8), Expert(4), Data(4))).lanes == 1
+
+
+def test_lanes_wait_for_each_other_in_each_operation() -> None:
+    """8 lanes, 4 micro-batches forward and backward: the largest of 8 draws each time, not of 8 sums."""
+    stage = bare(1, 4, 1)
+    wide = replace(stage, cast=Cast(1, 1, 8, (("data", 8, 1),), lanes=8))
+    found = drawn(wide, Jitter(0.1), 2000)
+    assert found.mean() == pytest.approx(8 * Maximum(Lognormal(0.1), 8).mean, abs=3 * found.std() / 2000**0.5)
+    noise = OsNoise(100.0, Constant(1e-3), seen=1.0)
+    assert drawn(wide, noise, 300).mean() > drawn(stage, noise, 300).mean() > 8.0
+    slow = Effected((Effect("compute", "job", Constant(2.0), Target("replica", (3,))),))
+    assert drawn(wide, slow, 2) == pytest.approx(np.full(2, 16.0))
 
 
 @pytest.mark.parametrize(
