@@ -209,3 +209,18 @@ def test_a_rank_that_meets_nobody(tmp_path: Path) -> None:
     rows = ["0,0,all_reduce,1,1", "1,0,all_reduce,1.5,0.5", "2,0,forward,0,3"]
     found = replay(written(tmp_path / "t.csv", rows))
     assert found.actual == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(("slow", "named"), [((1,), [1]), ((1, 5), [1, 5]), ((1, 3, 5), [])])
+def test_few_may_stand_out_and_not_many(tmp_path: Path, slow: tuple[int, ...], named: list[int]) -> None:
+    rows = [f"{rank},load,{0.2 if rank in slow else 0.01}" for rank in range(8)]
+    found = replay(written(tmp_path / "t.csv", rows, "rank,op,duration"))
+    assert [one.rank for one in found.worst] == named
+
+
+def test_the_pass_that_others_wait_in(tmp_path: Path) -> None:
+    """Rank 1 takes less time in what holds everybody's waiting: it is there last."""
+    rows = [f"{rank},backward,{0.1 if rank == 1 else 0.3}" for rank in range(4)]
+    found = replay(written(tmp_path / "t.csv", rows, "rank,op,duration"))
+    assert [one.rank for one in found.worst] == [1]
+    assert "waits least" in found.finding.evidence[0]

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 CLEAR = 0.05
 """Times that differ by less do not tell ranks apart: passes of healthy ranks differ by up to 2.2 %."""
 _PAIR = 2
+_FEW = 4
+"""No more than one rank in so many stands out from the others; else nobody does."""
 _MS = 1e3
 
 
 class Suspect(NamedTuple):
-    """A rank that stands out, by so many seconds in each call, and what shows it."""
+    """The ranks that stand out, by so many seconds in each call, and what shows it."""
 
-    rank: int
+    ranks: tuple[int, ...]
     away: float
     said: str
 
@@ -42,7 +44,7 @@ def replay_calls(trace: CallTrace) -> Replay:
     return Replay(
         source=trace.source,
         finding=finding,
-        worst=(Worker(suspect.rank, 0, suspect.rank, None),) if suspect else (),
+        worst=tuple(Worker(rank, 0, rank, None) for rank in suspect.ranks) if suspect else (),
         measured=float(total.max()) / (trace.steps or 1) if known else None,
         transfers=_transfers(trace),
         waiting=waiting,
@@ -96,11 +98,11 @@ def _suspects(trace: CallTrace, waiting: tuple[Waiting, ...]) -> Iterator[Suspec
                 f"rank {first.rank} waits least in collectives: {first.waits * _MS:.3g} ms in each, the next (rank "
                 f"{second.rank}) {second.waits * _MS:.3g}, rank {most.rank} {most.waits * _MS:.3g}; it is there last"
             )
-            yield Suspect(first.rank, most.waits - first.waits, said)
+            yield Suspect((first.rank,), most.waits - first.waits, said)
 
 
 def _outlier(trace: CallTrace, op: str) -> Iterator[Suspect]:
-    """The one rank that takes clearly longer than the others, which are alike; else the one that takes clearly less."""
+    """The few ranks that take clearly longer than the others, which are alike; else those that take clearly less."""
     own = np.array([name == op for name in trace.op])
     weight = trace.count[own, None] * ~np.isnan(trace.seconds[own])
     mean = np.nansum(trace.seconds[own] * weight, axis=0) / np.maximum(weight.sum(axis=0), 1)
@@ -109,10 +111,11 @@ def _outlier(trace: CallTrace, op: str) -> Iterator[Suspect]:
     for sign, what in ((1, "takes"), (-1, "waits least: it takes")):
         away = np.where(there, sign * (mean - usual), -np.inf)
         clear = away > CLEAR * usual
-        if np.count_nonzero(there) > _PAIR and np.count_nonzero(clear) == 1:
-            rank = int(np.argmax(away))
-            said = f"rank {trace.ranks[rank]} {what} {mean[rank] * _MS:.4g} ms in {op}, the others {usual * _MS:.4g}"
-            yield Suspect(trace.ranks[rank], float(away[rank]), said)
+        some, ranks = np.flatnonzero(clear), int(np.count_nonzero(there))
+        if ranks > _PAIR and 1 <= some.size <= max(1, ranks // _FEW):
+            who = ", ".join(str(trace.ranks[rank]) for rank in some)
+            said = f"rank {who} {what} {mean[some].mean() * _MS:.4g} ms in {op}, the others {usual * _MS:.4g}"
+            yield Suspect(tuple(trace.ranks[rank] for rank in some), float(away[some].max()), said)
             return
 
 
