@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
+import commsim as cs
 from bench.record import COLUMNS, Recorder
 
 if TYPE_CHECKING:
@@ -114,3 +116,25 @@ def test_on_a_gpu_its_own_clock_counts_and_nothing_waits_for_it(tmp_path: Path) 
     starts = [float(row["start"]) for row in rows]
     assert [float(row["duration"]) for row in rows] == [0.25] * 3
     assert [later - first for first, later in pairwise(starts)] == pytest.approx([0.25, 0.25])
+
+
+def test_replay_reads_it_and_finds_the_slow_rank(tmp_path: Path) -> None:
+    met = threading.Barrier(3)
+
+    def loop(rank: int) -> None:
+        with Recorder(tmp_path / f"steps.{rank}.csv", rank) as recorder:
+            for _ in range(6):
+                with recorder.step():
+                    with recorder.operation("forward"):
+                        time.sleep(0.1 if rank == 2 else 0.005)
+                    with recorder.operation("all_reduce"):
+                        met.wait()
+
+    ranks = [threading.Thread(target=loop, args=(rank,)) for rank in range(3)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    found = cs.replay(*(tmp_path / f"steps.{rank}.csv" for rank in range(3)))
+    assert found.finding.cause == "one worker"
+    assert [one.rank for one in found.worst] == [2]
