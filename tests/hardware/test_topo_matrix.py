@@ -192,6 +192,15 @@ def test_a_dead_gpu_on_a_switch_has_no_nvlinks() -> None:
     assert [nvlink_bandwidth(system, f"gpu{n}") / 25e9 for n in range(4)] == [18, 18, 0, 18]
 
 
+def test_a_dead_gpu_is_named() -> None:
+    """vllm-project/vllm#16336: GPU2 of a B200 box shows NODE and SYS instead of NV18."""
+    codes = same(gpus(8), "NV18") | {pair: "SYS" for pair in same(gpus(8), "") if "GPU2" in pair}
+    found = read_matrix(printed(gpus(8), codes), "b200").assumptions
+    assert found[0] == "GPU2 is off NVLink, while 7 others are on it: what they say goes over PCIe"
+    whole = read_matrix(printed(gpus(8), same(gpus(8), "NV18")), "b200").assumptions
+    assert not [one for one in whole if "off NVLink" in one]
+
+
 def test_a_gpu_that_lost_links_on_a_switch() -> None:
     codes = same(gpus(4), "NV18") | {pair: "NV16" for pair in same(gpus(4), "") if "GPU2" in pair}
     system = read_matrix(printed(gpus(4), codes), "h100-sxm")

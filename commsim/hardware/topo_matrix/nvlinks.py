@@ -44,6 +44,21 @@ def draw_nvlinks(cell: nx.DiGraph[str], matrix: Matrix, chip: Accelerator) -> No
     pass_on(cell)
 
 
+def off_nvlink(matrix: Matrix) -> list[str]:
+    """Return a sentence for each GPU without an NVLink where most have some: a fault, as its neighbours show.
+
+    Whatever the group says goes over PCIe to it, and the group is as slow as that.
+    """
+    joined = {a for a, _ in _links(matrix)}
+    alone = [number for number in range(len(matrix.gpus)) if number not in joined]
+    if len(joined) <= len(alone):
+        return []
+    names = [matrix.devices[matrix.gpus[number]] for number in alone]
+    return [
+        f"{name} is off NVLink, while {len(joined)} others are on it: what they say goes over PCIe" for name in names
+    ]
+
+
 def _switched(total: int, own: dict[int, int], chip: Accelerator) -> bool:
     most = nvlink(chip.compute_capability or 0).most
     if total > most:

@@ -26,7 +26,7 @@ from commsim.hardware.generations import (
 from commsim.hardware.nccl_xml.elements import opened
 from commsim.hardware.nccl_xml.ports import fabric_of
 from commsim.hardware.system import ScaleOut, System
-from commsim.hardware.topo_matrix.nvlinks import draw_nvlinks
+from commsim.hardware.topo_matrix.nvlinks import draw_nvlinks, off_nvlink
 from commsim.hardware.topo_matrix.places import coherent, places
 from commsim.hardware.topo_matrix.text import parse
 
@@ -75,7 +75,7 @@ def machine(text: str, name: str, accelerator: str | None = None) -> System:
         links=shelf.link_kinds(),
         scale_out=scale_out,
         fabric=shelf.fabric(scale_out.fabric, scale_out.nic) if scale_out else None,
-        assumptions=(slots, *notes, *found.notes),
+        assumptions=(*off_nvlink(matrix), slots, *notes, *found.notes),
     )
 
 
