@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -24,6 +24,7 @@ from commsim.measurement.launch.kept import kept
 from commsim.measurement.launch.memory import need_memory
 from commsim.measurement.launch.nccl_tests import commands as nccl_tests_commands
 from commsim.measurement.launch.nccl_tests import measure_with_nccl_tests
+from commsim.measurement.launch.overlap import overlaps
 from commsim.measurement.launch.watch import End, UnfinishedError, watch
 from commsim.measurement.launch.whereabouts import Whereabouts
 from commsim.measurement.read import measurements
@@ -121,7 +122,18 @@ def _show(out: Path, *, as_json: bool) -> None:
     found = [(one, row) for one in measurements(out) for row in one.rows]
     if as_json:
         return document([_record(one, row) for one, row in found])
-    return display(_listed(found))
+    return display(_listed(found), *_beside(out))
+
+
+def _beside(out: Path) -> list[RenderableType]:
+    """What products and collectives cost each other, where they ran side by side."""
+    found = overlaps(out)
+    listed = table("beside a matmul", ">size", ">alone", ">beside", ">slower", ">matmul", ">beside", ">slower")
+    for one in found:
+        took = [show(seconds, "s", 3) for seconds in (one.alone, one.beside, one.product_alone, one.product_beside)]
+        own, other = (f"{number(times)}x" for times in (one.slowdown, one.product_slowdown))
+        listed.add_row(f"{one.op} {one.dimension}", show_size(one.size), *took[:2], own, *took[2:], other)
+    return ["", listed] if found else []
 
 
 def _listed(found: list[tuple[Measurement, Row]]) -> Table:

@@ -28,9 +28,7 @@ def cases(
     group: Annotated[
         str | None, typer.Option(metavar="RANKS", rich_help_panel=_HOW, help="0-3; or 0,1/2,3: two at once.")
     ] = None,
-    matmul: Annotated[
-        int, typer.Option(metavar="N", rich_help_panel=_HOW, help="Multiply N x N matrices meanwhile.")
-    ] = 0,
+    matmul: Annotated[int, typer.Option(metavar="N", rich_help_panel=_HOW, help="Beside products of N x N, too.")] = 0,
     graph: Annotated[bool, typer.Option("--graph", rich_help_panel=_HOW, help="Captured in a CUDA graph.")] = False,
     late: Annotated[
         list[str] | None, typer.Option(metavar="RANK=TIME", rich_help_panel=_HOW, help="3=50ms: it holds back.")

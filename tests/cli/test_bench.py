@@ -230,10 +230,10 @@ def test_dry_run(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     asked = ("bench", "all_reduce", "--ranks", 2, *QUICK, "--sizes", "1K..4K", "--matmul", 64, "--dry-run")
     answer = commsim(*asked, "--out", tmp_path / "run.jsonl")
     assert answer.code == 0
-    assert "2 ranks on gloo, 3 of 3 cases left" in answer.out
+    assert "2 ranks on gloo, 6 of 6 cases left" in answer.out
     assert f"GLOO_SOCKET_IFNAME={LOOPBACK} \\\n" in answer.out
     told = commsim(*asked, "--out", tmp_path / "run.jsonl", "--json").document
-    assert [case["size_bytes"] for case in told["cases"]] == [1024, 2048, 4096]
+    assert [case["size_bytes"] for case in told["cases"]] == [1024, 1024, 2048, 2048, 4096, 4096]
     assert told["commands"][0][1:3] == ["-m", "bench.worker"]
     assert told["environment"]["WORLD_SIZE"] == "2"
     assert list(tmp_path.iterdir()) == []

@@ -84,6 +84,11 @@ def test_a_sweep_goes_through_sizes_first() -> None:
     assert {case.iterations for case in found} == {3}
 
 
+def test_with_products_each_case_is_measured_alone_first() -> None:
+    found = sweep("all_reduce", "1K,2K", 2, "float", matmul=64)
+    assert [(case.size, case.matmul) for case in found] == [(1024, 0), (1024, 64), (2048, 0), (2048, 64)]
+
+
 def test_words_of_the_command_line() -> None:
     assert groups("0-2,5") == ((0, 1, 2, 5),)
     assert groups("0,2/1,3") == ((0, 2), (1, 3))
@@ -101,7 +106,7 @@ def test_what_is_no_group(text: str) -> None:
         groups(text)
 
 
-@pytest.mark.parametrize("text", ["3", "x=50ms", "3=50"])
+@pytest.mark.parametrize("text", ["3", "x=50ms", "3=50", "3="])
 def test_what_is_no_lateness(text: str) -> None:
     with pytest.raises(InputError, match="late"):
         late([text])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def sweep(ops: str, sizes: str, factor: float, dtypes: str, **others: Any) -> list[Case]:  # noqa: ANN401 - see Case
-    """Return the cases of every operation, type and size, in that order; a barrier has one. InputError."""
+    """Return the cases of every operation, type and size, in that order; a barrier has one. InputError.
+
+    With `matmul`, each is measured alone and then beside the products, so that what they cost each other shows.
+    """
     listed = parse_sizes(sizes, factor)
     types = [element(one.strip(), "dtype") for one in dtypes.split(",")]
     found: list[Case] = []
@@ -24,7 +28,8 @@ def sweep(ops: str, sizes: str, factor: float, dtypes: str, **others: Any) -> li
             found.append(Case(op, **others))
         else:
             found += [Case(op, size, kind, **others) for kind, size in itertools.product(types, listed)]
-    return list({case.digest: case for case in found}.values())
+    both = [one for case in found for one in (dataclasses.replace(case, matmul=0), case)]
+    return list({case.digest: case for case in both}.values())
 
 
 def groups(text: str | None) -> Groups:
@@ -43,7 +48,7 @@ def late(given: list[str] | None) -> dict[int, Seconds]:
     found = {}
     for one in given or []:
         rank, _, delay = one.partition("=")
-        if not rank.strip().isdecimal():
+        if not rank.strip().isdecimal() or not delay:
             raise InputError("late", one, "RANK=TIME, such as 3=50ms, belongs here")
         found[int(rank)] = parse(delay, "s", f"late: rank {rank}")
     return found
