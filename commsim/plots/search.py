@@ -41,9 +41,12 @@ def front(search: Search) -> Figure:
 
 
 def _name(axes: Axes, search: Search) -> None:
-    """Name a few plans of the front, from the quickest to the smallest."""
+    """Number a few plans of the front, from the quickest to the smallest, and list them where no plan can be."""
     places = search.front[:: max(1, len(search.front) // _NAMED)][:_NAMED]
-    for place in places.tolist():
+    lines = []
+    for number, place in enumerate(places.tolist(), start=1):
         where = search.ranking.memory[place] / GIGA, search.ranking.seconds[place]
-        found = search.found(place)
-        axes.annotate(found.text, where, xytext=(-4, 10), textcoords="offset points", fontsize=7, ha="right", color=INK)
+        axes.annotate(str(number), where, xytext=(-9, -9), textcoords="offset points", fontsize=8, color=INK)
+        lines.append(f"{number}  {search.found(place)}")
+    listed = "\n".join(lines)
+    axes.text(0.02, 0.33, listed, transform=axes.transAxes, fontsize=7, color=INK, va="bottom", linespacing=1.5)

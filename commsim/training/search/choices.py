@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from commsim.errors import InputError
+from commsim.training.axes.axis import need_whole
 from commsim.training.recipe import RECOMPUTE
 
 Sizes = tuple[int, ...] | None
@@ -28,17 +29,13 @@ class Choices:
         """Refuse what is no choice; InputError."""
         for field in fields(self):
             given = getattr(self, field.name)
-            if given is None:
-                continue
-            if not isinstance(given, tuple) or not given:
-                raise InputError(
-                    f"search: {field.name}", given, "a tuple of what it may be belongs here, such as (4, 8)"
-                )
-            for one in given if field.name != "recompute" else ():
-                if not isinstance(one, int) or isinstance(one, bool) or one < (field.name != "zero"):
-                    raise InputError(f"search: {field.name}", one, "whole numbers of at least 1 belong here")
-        if not set(self.zero) <= {0, 1, 2, 3}:
-            raise InputError("search: zero", self.zero, "of 0, 1, 2 and 3 some belong here")
+            if given is not None and (not isinstance(given, tuple) or not given):
+                raise InputError(f"search: {field.name}", given, "one number or several belong here, such as (4, 8)")
+            for one in given if given and field.name not in ("recompute", "zero") else ():
+                need_whole(f"search: {field.name}", one)
+        for one in self.zero:
+            if isinstance(one, bool) or one not in range(4):
+                raise InputError("search: zero", one, "of 0, 1, 2 and 3 some belong here")
 
     def of(self, name: str, divisors: list[int]) -> list[int]:
         """Return those of the divisors that may be chosen."""

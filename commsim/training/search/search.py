@@ -19,7 +19,7 @@ from commsim.training.search.choices import Choices
 from commsim.training.search.cuts import Cuts
 from commsim.training.search.front import front
 from commsim.training.search.job import Job
-from commsim.training.search.ranking import Ranking, ranking
+from commsim.training.search.ranking import REACH, Ranking, ranking
 from commsim.training.search.space import space
 from commsim.training.search.why import why_slower
 from commsim.training.setting import Setting, given
@@ -96,7 +96,10 @@ class Search:
     @cached_property
     def front(self) -> NDArray[np.intp]:
         """The numbers of the same in the ranking."""
-        return front(self.ranking.seconds, self.ranking.memory)
+        best = front(self.ranking.seconds, self.ranking.memory)
+        seconds = self.ranking.seconds[best]
+        near: NDArray[np.intp] = best[seconds < seconds[0] * REACH]
+        return near
 
     def found(self, place: int) -> Found:
         """Return one plan of the ranking, by number."""

@@ -76,7 +76,7 @@ def space(model: Model, recipe: Recipe, gpus: int, choices: Choices) -> Space:
     for mesh in _meshes(model, recipe, gpus, choices):
         meshes.setdefault(mesh[3:], []).append(mesh)
     parts = [
-        _crossed(np.array(alike), batches, choices)
+        _crossed(np.array(alike), batches, choices, experts=model.experts is not None)
         for (pipeline, data), alike in meshes.items()
         if (batches := _batches(model, recipe, pipeline, data, choices))
     ]
@@ -142,13 +142,13 @@ def _batches(model: Model, recipe: Recipe, pipeline: int, data: int, choices: Ch
     ]
 
 
-def _crossed(meshes: Ints, batches: list[tuple[int, int]], choices: Choices) -> Ints:
+def _crossed(meshes: Ints, batches: list[tuple[int, int]], choices: Choices, *, experts: bool) -> Ints:
     """All of these meshes with all batches, stages of ZeRO and ways to recompute, as columns."""
     zeros, ways = np.array(choices.zero), np.arange(len(choices.recompute))
     sizes = len(meshes), len(batches), len(zeros), len(ways)
     mesh, batch, zero, way = np.indices(sizes, dtype=np.int32).reshape(4, -1)
     tensor, context, expert, _, data = meshes.T
-    alone = (context * data == 1) & (tensor == expert)  # nobody holds the same weights
+    alone = (context * data == 1) & ((tensor == expert) | (not experts))  # nobody holds the same weights
     kept = ~alone[mesh] | (zero == (choices.zero.index(1) if 1 in choices.zero else 0))
     found: Ints = np.vstack([meshes[mesh].T, np.array(batches)[batch].T, zeros[zero], way])[:, kept]
     return found
