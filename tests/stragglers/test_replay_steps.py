@@ -230,3 +230,12 @@ def test_a_little_likeness_is_no_sequence() -> None:
         seconds[op] *= length
         seconds[op][-1] *= 2
     assert replay_steps(trace(seconds)).finding.cause == LAST_STAGE
+
+
+def test_a_replay_reads_as_a_sentence() -> None:
+    seconds = even()
+    seconds[FORWARD][-1] *= 2.0
+    lines = str(replay_steps(trace(seconds))).splitlines()
+    assert lines[0].startswith("made up: a step takes ")
+    assert "a step takes 41.11 s" in lines[0]  # 3 x 3 s before the last stage, 8 x 4 s on it, what follows the passes
+    assert lines[1] == "cause: last stage"

@@ -52,6 +52,8 @@ def _transfers(trace: StepTrace, meetings: Iterable[Meeting]) -> tuple[Mapping[s
     for one in meetings:
         if not (one.synced or len(one.members) > 1 or one.members[0].op in MESSAGES):
             continue
+        if one.members[0].op not in trace.starts:
+            continue
         start = np.max([trace.starts[node.op][node.stage, node.turn] for node in one.members], axis=0)
         together = start.max(axis=1, keepdims=True) if one.synced else start
         for op, stage, turn in one.members:

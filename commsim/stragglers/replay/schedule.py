@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.errors import InputError
-from commsim.measurement.traces.steps import BACKWARD, FORWARD, ONCE, PASSES, Turn
+from commsim.measurement.traces.steps import BACKWARD, FORWARD, MESSAGES, ONCE, PASSES, RECEIVES, SENDS, Turn
 from commsim.training.pipeline import compiled
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 def ordered(trace: StepTrace, schedule: str = "1f1b", virtual: int = 1) -> StepTrace:
     """Return the trace with an order: its own, else that of a schedule with so many chunks of the model a stage.
 
-    InputError where the trace has more or fewer passes than the schedule.
+    Stages without messages between them are given messages that take no time, for they wait for each other all the
+    same. InputError where the trace has more or fewer passes than the schedule.
     """
-    if trace.order:
-        return trace
+    return _joined(trace if trace.order else _scheduled(trace, schedule, virtual))
+
+
+def _scheduled(trace: StepTrace, schedule: str, virtual: int) -> StepTrace:
+    """The trace with the order of a schedule."""
     turns = trace.seconds[FORWARD].shape[1]
     if virtual < 1:
         raise InputError("virtual stages", virtual, "a whole number of at least 1 belongs here")
@@ -39,6 +43,21 @@ def ordered(trace: StepTrace, schedule: str = "1f1b", virtual: int = 1) -> StepT
         op: np.tile(np.arange(trace.stages)[:, None], trace.seconds[op].shape[1]) for op in ONCE if op in trace.seconds
     }
     return replace(trace, order=order, chunk={**chunk, **single}, repairs=(*trace.repairs, said))
+
+
+def _joined(trace: StepTrace) -> StepTrace:
+    """The trace with messages between its stages: for every pass of a stage that has any, as profilers record them."""
+    if trace.stages == 1 or any(op in trace.seconds for op in MESSAGES):
+        return trace
+    last, seconds = trace.chunks - 1, dict(trace.seconds)
+    for op, first, final in ((FORWARD, 0, last), (BACKWARD, last, 0)):
+        if op in trace.seconds:
+            there = {RECEIVES[op]: trace.chunk[op] != first, SENDS[op]: trace.chunk[op] != final}
+            for name, has in there.items():
+                some = has.any(axis=1)[:, None, None, None]
+                seconds[name] = np.where(some, np.zeros_like(trace.seconds[op]), np.nan)
+    said = "there are no messages between stages; taken to take no time"
+    return replace(trace, seconds=seconds, repairs=(*trace.repairs, said))
 
 
 def _order(program: Program) -> tuple[tuple[Turn, ...], ...]:
