@@ -54,6 +54,11 @@ def test_the_first_problem_is_the_cause_and_others_are_told() -> None:
     assert "rank 1 missing at seq 2" in found.finding.evidence
 
 
+def test_a_member_that_has_begun_nothing_is_missing() -> None:
+    made = DumpTrace({"tensor": {0: group(2)}}, {"tensor": (0, 1)}, (0, 1))
+    assert replay_dumps(made).finding.cause == "rank 1 missing at seq 1"
+
+
 def test_timed_dumps_tell_who_waits_least() -> None:
     found = replay_dumps(trace(world=[group(9, seconds=one) for one in (0.5, 0.1, 0.6)]))
     assert found.finding.cause == ONE_WORKER

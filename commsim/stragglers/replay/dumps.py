@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.measurement.traces.calls import CallTrace
+from commsim.measurement.traces.dumps import Group
 from commsim.stragglers.replay.calls import replay_calls
 from commsim.stragglers.replay.result import NO_CAUSE, Finding, Replay, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from commsim.measurement.traces.dumps import DumpTrace, Entry, Group
+    from commsim.measurement.traces.dumps import DumpTrace, Entry
 
 
 def replay_dumps(trace: DumpTrace) -> Replay:
     """Return what hangs, and on whom; where nothing does and collectives were timed, who was late."""
-    found = [one for name, ranks in trace.groups.items() for one in _found(name, ranks)]
+    found = [one for name in trace.groups for one in _found(name, _with_idle(trace, name))]
     if found:
         cause, ranks = found[0][0], found[0][1]
         evidence = tuple(said for _, _, said in found) + tuple(one[0] for one in found[1:])
@@ -36,6 +37,12 @@ def replay_dumps(trace: DumpTrace) -> Replay:
     said = f"nothing hangs: {len(trace.ranks)} ranks agree in all that they recorded, up to seq {done}"
     untimed = "no durations were recorded (TORCH_NCCL_ENABLE_TIMING=1 does): who is late is not identifiable"
     return Replay(trace.source, Finding(NO_CAUSE, (said, untimed)), repairs=trace.repairs)
+
+
+def _with_idle(trace: DumpTrace, name: str) -> Mapping[int, Group]:
+    """What each member of a group says, those too who have begun nothing."""
+    idle = {rank: Group({}, 0, -1) for rank in trace.members.get(name, ()) if rank in trace.ranks}
+    return idle | dict(trace.groups[name])
 
 
 def _found(name: str, ranks: Mapping[int, Group]) -> Iterator[tuple[str, tuple[int, ...], str]]:
