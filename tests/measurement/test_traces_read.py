@@ -389,3 +389,13 @@ def test_a_lost_collective_spoils_its_step_alone(tmp_path: Path) -> None:
     assert isinstance(found, EventTrace)
     later = found.step == 1
     assert [np.ptp(found.start[later & (found.meeting == one)]) for one in set(found.meeting[later].tolist())] == [0, 0]
+
+
+def test_the_status_of_a_group_goes_by_its_id(tmp_path: Path) -> None:
+    entry = {"collective_seq_id": 3, "profiling_name": "nccl:all_reduce", "pg_id": 7, "process_group": ["dp", "data"]}
+    told = {"last_enqueued_collective": "5", "last_completed_collective": 2}
+    (tmp_path / "fr_0.json").write_text(json.dumps(dump([entry]) | {"pg_status": {"7": told}}))
+    found = trace([tmp_path / "fr_0.json"])
+    assert isinstance(found, DumpTrace)
+    assert set(found.groups) == {"dp"}
+    assert (found.groups["dp"][0].enqueued, found.groups["dp"][0].completed) == (5, 2)

@@ -114,13 +114,16 @@ def _members(documents: Mapping[int, fields.Entry]) -> dict[str, tuple[int, ...]
 def _groups(document: fields.Entry, where: str) -> dict[str, Group]:
     """The groups of a rank, by the name that entries give them."""
     entries: dict[str, dict[int, Entry]] = {}
+    names: dict[str, str] = {}
     for number, given in enumerate(fields.entries(document.get("entries"), where)):
         if given.get("is_p2p"):
             continue
         at = f"{where}: entry {number}"
         name = _name(given.get("process_group"), given.get("pg_id"))
+        names[str(given.get("pg_id"))] = name
         entries.setdefault(name, {})[fields.whole(given, "collective_seq_id", at)] = _entry(given, at)
-    status = {str(key): fields.entry(one, where) for key, one in fields.part(document, "pg_status").items()}
+    given_status = fields.part(document, "pg_status").items()
+    status = {names.get(str(key), str(key)): fields.entry(one, where) for key, one in given_status}
     found = {}
     for name in dict.fromkeys((*entries, *status)):
         own, told = entries.get(name, {}), status.get(name, {})
