@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from commsim.cli.job import plan, recipe, settled
-from commsim.cli.options import Json, Plot, library, machine, takes
+from commsim.cli.options import Json, Plot, Sources, library, machine, takes
 from commsim.cli.output import display, document
-from commsim.cli.stragglers_summary import curves, mended, summary, training
+from commsim.cli.stragglers_summary import curves, mended, sourced, summary, training
 from commsim.errors import InputError, PartialError
 from commsim.hardware.catalogue import load
 from commsim.hardware.system import System
@@ -127,6 +127,7 @@ def stragglers(
     also: Annotated[
         list[str] | None, typer.Option(metavar="SYSTEM", rich_help_panel=_WHAT, help="Its curve, too; again.")
     ] = None,
+    sources: Sources = False,
     as_json: Json = False,
     plot: Plot = None,
     figure: Annotated[
@@ -152,6 +153,8 @@ def stragglers(
     if plot:
         _draw(plot, figure, found, ways)
     _answer(found, outcomes, ways, training_of, as_json=as_json)
+    if sources and not as_json:
+        display(*sourced(found))
     if found.interrupted:
         raise PartialError(
             f"stragglers: interrupted after {found.seconds.size} of {steps} steps; they are in the answer"

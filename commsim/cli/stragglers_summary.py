@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from commsim.cli.output import number, table
 from commsim.stragglers.causes import written
+from commsim.stragglers.presets import source_of
 from commsim.tables.stragglers import LEVELS, name_of
 from commsim.units import counted, show
 
@@ -110,6 +111,14 @@ def _ranks(ranks: tuple[int, ...]) -> str:
 
 def _in_a_row(ranks: tuple[int, ...]) -> bool:
     return ranks[-1] - ranks[0] == len(ranks) - 1
+
+
+def sourced(run: Run) -> list[RenderableType]:
+    """Return who measured the causes, where a preset has them so; of others the parameters are the reader's own."""
+    listed = table("cause", "measured by")
+    for one in run.causes:
+        listed.add_row(escape(written(one)), escape(source_of(one) or "as given"))
+    return ["", listed]
 
 
 def mended(outcomes: Sequence[Outcome]) -> list[RenderableType]:

@@ -46,3 +46,9 @@ def preset(name: str) -> Preset:
     if name not in PRESETS:
         raise InputError("preset", name, "no such cluster", among=PRESETS)
     return PRESETS[name]
+
+
+def source_of(cause: Straggler) -> str:
+    """Return who measured a cause with just these parameters, as the presets name them; "" when nobody did."""
+    known = dict(zip(PRESETS["shared"].causes, PRESETS["shared"].sources))
+    return known.get(cause, "")

@@ -9,6 +9,7 @@ from commsim.stragglers.attribution import Amplified, Attributed
 from commsim.stragglers.causes import kind_of, written
 from commsim.stragglers.curve import Point
 from commsim.stragglers.mitigations import MITIGATIONS, Outcome
+from commsim.stragglers.presets import source_of
 from commsim.stragglers.run import Run
 from commsim.stragglers.waits import Late, Waits
 from commsim.stragglers.whole import Whole
@@ -55,6 +56,7 @@ def _attributed(one: Attributed) -> list[Record]:
             "slowdown_together": one.together,
             "saved": one.saved,
             "closed_form": formula,
+            "source": source_of(one.cause) or None,
         }
     ]
 

@@ -70,6 +70,15 @@ def test_what_else_is_asked_for(commsim: Callable[..., Answer]) -> None:
     assert all(one["source"] and one["loses"] for one in found["mitigations"])
 
 
+def test_who_measured_a_cause(commsim: Callable[..., Answer]) -> None:
+    answer = commsim(*JOB, "--preset", "shared", *SLOW, "--sources")
+    assert "MegaScale" in answer.out
+    assert "Greyhound" in answer.out
+    assert "as given" in answer.out
+    found = commsim(*JOB, "--preset", "shared", *SLOW, "--json").document
+    assert [bool(one["source"]) for one in found["by_cause"]] == [True] * 6 + [False]
+
+
 def test_a_training_without_failures_says_so(commsim: Callable[..., Answer]) -> None:
     assert "without failures" in commsim(*JOB, *SLOW, "--tokens", "15B").out
 

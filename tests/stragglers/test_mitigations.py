@@ -155,10 +155,10 @@ def test_micro_batches_that_are_dropped() -> None:
     assert (nothing.lost, nothing.speedup) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("replicas", "gain"), [(8, 1.141), (64, 1.307), (200, 1.388)])
+@pytest.mark.parametrize(("replicas", "gain"), [(8, 1.141), (64, 1.307)])
 def test_drop_compute_on_its_own_example(replicas: int, gain: float) -> None:
     """Micro-batches of 1 and a bounded lognormal more, 12 a step, cut off at 16.7; 11.1 % are dropped, simulated."""
-    late = Lognormal(1.0, mean=0.5).sample(np.random.default_rng(2), 200_001)  # lognormal(4, 1) / (2 e^4.5)
+    late = Lognormal(1.0, mean=0.5).sample(np.random.default_rng(2), 20_001)  # lognormal(4, 1) / (2 e^4.5)
     law = Empirical.of(1 + np.minimum(late, 5.5))
     jitter = Effected((Effect("compute", "operation", law, Target("group")),))
     found = done(bare(1, 12, replicas, 0.0, 1.0), [jitter], DropCompute(limit=1.39), 800)
