@@ -185,7 +185,9 @@ def _arrow(column: Any, pa: ModuleType) -> Column:  # noqa: ANN401 - pyarrow has
     """A column of Parquet: numbers, or the text of anything else."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy(), dtype=np.float64)
-    return np.array(column.cast(pa.string()).to_pylist(), dtype=np.str_)
+    coded = column.cast(pa.string()).fill_null("").combine_chunks().dictionary_encode()
+    found: Column = np.array([*coded.dictionary.to_pylist(), ""], dtype=np.str_)[coded.indices.to_numpy()]
+    return found
 
 
 def numbers(columns: Mapping[str, Column], name: str, source: str, *, least: float = -np.inf) -> Floats:
