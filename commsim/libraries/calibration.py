@@ -203,15 +203,24 @@ class Case:
     """Which machine is asked about: the end of its uncertain figures' ranges, and what is made faster in a what-if.
 
     `low` is the slow end (low bandwidth, high latency), `high` the fast one. `faster` are pairs: a pattern of kinds of
-    link (or `compute`, `memory`) and a factor.
+    link (or `compute`, `memory`) and a factor of its bandwidth (or rate); `sooner` are such pairs for latencies.
     """
 
     corner: Corner = "nominal"
     faster: tuple[tuple[str, float], ...] = ()
+    sooner: tuple[tuple[str, float], ...] = ()
 
     def factor(self, kind: str) -> float:
         """Return by how much a kind of link (or `compute`, `memory`) is faster than it is."""
-        return math.prod(factor for pattern, factor in self.faster if fnmatch.fnmatchcase(kind, pattern))
+        return _product(self.faster, kind)
+
+    def haste(self, kind: str) -> float:
+        """Return by how much the latency of a kind of link is shorter than it is."""
+        return _product(self.sooner, kind)
+
+
+def _product(pairs: tuple[tuple[str, float], ...], kind: str) -> float:
+    return math.prod(factor for pattern, factor in pairs if fnmatch.fnmatchcase(kind, pattern))
 
 
 NOMINAL = Case()
@@ -221,5 +230,5 @@ _OPPOSITE: dict[Corner, Corner] = {"nominal": "nominal", "low": "high", "high": 
 def rates(kinds: tuple[Link, ...], case: Case = NOMINAL) -> tuple[Floats, Floats]:
     """Return bandwidth[kind] and latency[kind] of links in that case."""
     bandwidth = np.array([at(link.bandwidth, case.corner) * case.factor(link.kind) for link in kinds])
-    latency = np.array([at(link.latency, _OPPOSITE[case.corner]) for link in kinds])
+    latency = np.array([at(link.latency, _OPPOSITE[case.corner]) / case.haste(link.kind) for link in kinds])
     return bandwidth, latency
