@@ -18,7 +18,7 @@ Place = tuple[str, ...]
 """The keys on the way to a constant."""
 T = TypeVar("T")
 SHARE = "1"
-MADE = ("payload", "slot", "bytes_per_thread")
+MADE = ("payload", "slot", "bytes_per_thread", "mtu", "framing")
 """What a library's authors chose, the same on every machine: users' runs do not change it."""
 
 

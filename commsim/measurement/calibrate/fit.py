@@ -42,6 +42,8 @@ TOLD = np.log(1.5)
 STEP = 0.01
 """The step of slopes: wide enough to see beyond the point at which a library changes its algorithm."""
 REPLICATES = 500
+CALIBRATIONS = ("fitted", "figures")
+"""What libraries call what is fitted of them."""
 
 
 class Calibrated(Protocol):
@@ -123,12 +125,14 @@ def fit(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:
     rows = [Rows(run.table) for run in runs]
     if not any(one.told for one in rows):
         raise InputError("calibrate", f"{len(runs)} tables", "at least one row with a size and a time belongs here")
-    start = getattr(library, "fitted", None)
-    if start is None:
+    field = next((name for name in CALIBRATIONS if hasattr(library, name)), None)
+    if field is None:
         raise InputError("calibrate: library", library.name, "a library that has constants belongs here")
 
+    start: object = getattr(library, field)
+
     def distance(calibration: object) -> Floats:
-        by = dataclasses.replace(library, fitted=calibration)  # type: ignore[type-var]
+        by = dataclasses.replace(library, **{field: calibration})  # type: ignore[type-var]
         return np.concatenate([np.log(_times(by, run, one) / one.measured) for run, one in zip(runs, rows)])
 
     used = _used(start, distance)
