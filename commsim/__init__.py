@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from commsim.measurement.calibrate.fit import calibrate as calibrate
     from commsim.measurement.check.judge import check as check
     from commsim.measurement.read import measurements as measurements
+    from commsim.stragglers.causes import cause as cause
     from commsim.stragglers.kinds import Jitter as Jitter
     from commsim.stragglers.kinds import SlowLink as SlowLink
     from commsim.stragglers.kinds import SlowRank as SlowRank
+    from commsim.stragglers.mitigations import mitigate as mitigate
     from commsim.stragglers.presets import preset as preset
     from commsim.stragglers.replay.replay import replay as replay
     from commsim.stragglers.replay.result import Replay as Replay
@@ -76,12 +78,14 @@ _ROOMS = {
     "Topology": "commsim.hardware.topology",
     "all_to_all_v": "commsim.collectives.algorithms.direct",
     "calibrate": "commsim.measurement.calibrate.fit",
+    "cause": "commsim.stragglers.causes",
     "check": "commsim.measurement.check.judge",
     "combine": "commsim.libraries.moe.machine",
     "dispatch": "commsim.libraries.moe.machine",
     "estimate": "commsim.training.estimate",
     "load": "commsim.hardware.catalogue",
     "measurements": "commsim.measurement.read",
+    "mitigate": "commsim.stragglers.mitigations",
     "model": "commsim.training.configs.well_known",
     "preset": "commsim.stragglers.presets",
     "price": "commsim.collectives.price",
