@@ -32,7 +32,8 @@ def streaming(one: Rates, name: str) -> Streaming:
     of, protocol, older = one.of, one.protocol, one.fitted.older if one.older else None
     rate, kind = _busiest(one, one.per_byte())
     if name == "Ring" and of.team.rings:
-        found = of.op.factor(of.team.ranks) / (of.team.rings * one.inside.efficiency * protocol.payload)
+        reached = one.inside.efficiency * protocol.payload * one.case.factor(of.team.inside)
+        found = of.op.factor(of.team.ranks) / (of.team.rings * reached)
         rate = found if found < _BETTER * rate else rate
     inside = one.inside.copy and _copied(of.op, of.team.ranks, name) / (one.inside.copy * protocol.copy)
     each = protocol.bytes_per_thread * (of.team.ranks if (name, of.protocol) == ("Ring", "LL") else 1)
