@@ -135,7 +135,7 @@ def _shown(one: Check) -> list[RenderableType]:
         colour = COLOURS[row.verdict]
         said = f"[{colour}]{row.verdict}[/]"
         listed.add_row(show_size(row.size), number(row.busbw / 1e9), *beside_it, said)
-    verdict = f"[bold {COLOURS[one.verdict]}]{one.verdict}[/]: {escape('; '.join(one.reasons) or 'as expected')}"
+    verdict = f"[bold {COLOURS[one.verdict]}]{one.verdict}[/]: {escape('; '.join(one.reasons))}"
     return [listed, "", verdict, *points("what the file says", [*one.table.notes, *one.table.problems]), *_causes(one)]
 
 

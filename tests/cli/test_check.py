@@ -36,7 +36,7 @@ def two(tmp_path: Path) -> Callable[..., Path]:
 def test_good(commsim: Callable[..., Answer], two: Callable[..., Path]) -> None:
     answer = commsim("check", two(440e9))
     assert (answer.code, answer.err) == (0, "")
-    assert "good: as expected" in answer.out
+    assert "good: 10" in answer.out
     assert "likely causes" not in answer.out
 
 

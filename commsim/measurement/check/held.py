@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Verdict = Literal["good", "low", "impossible", "unknown"]
 SMALL, LARGE = 2.0**20, 2.0**26
 """Bytes below which latency, and from which on bandwidth, is what counts."""
+RANGES = ((LARGE, "at 64 MiB and above"), (SMALL, "at 1 MiB and above"), (0.0, "below 1 MiB"))
+"""The sizes that decide, the first of which a table has any."""
 IN_DOUBT = 1.02
 """How far beyond what is possible a figure may be: rounding, and clocks."""
 NEIGHBOURS = 3
@@ -91,16 +93,29 @@ class Held:
         return [f"{rows} of {len(self.sizes)} rows are up to {worst:.3g} times what the links can carry"]
 
     @property
+    def usual(self) -> str:
+        """How much of what is expected was reached where transfers count, in words."""
+        share, where = self._counting
+        return f"{share:.0%} of the expected bandwidth {where}"
+
+    @property
     def low(self) -> list[str]:
         """Why the table is low: where transfers count if it has such rows, else as a whole; or in a dip."""
-        for least, where in ((LARGE, "at 64 MiB and above"), (SMALL, "at 1 MiB and above"), (0.0, "below 1 MiB")):
-            rows = self.sizes >= least
-            if rows.any():
-                share = self.reached[rows]
-                if np.median(share / self.tolerance.at(self.sizes[rows])) < 1:
-                    return [f"{np.median(share):.0%} of the expected bandwidth {where}"]
-                break
+        rows = self._rows_that_count
+        if np.median(self.reached[rows] / self.tolerance.at(self.sizes[rows])) < 1:
+            return [self.usual]
         return self._dip
+
+    @property
+    def _rows_that_count(self) -> NDArray[np.bool_]:
+        """The rows at 64 MiB and above, else those at 1 MiB and above, else all."""
+        return next(rows for rows in (self.sizes >= least for least, _ in RANGES) if rows.any())
+
+    @property
+    def _counting(self) -> tuple[Share, str]:
+        rows = self._rows_that_count
+        where = next(where for least, where in RANGES if (self.sizes >= least).any())
+        return float(np.median(self.reached[rows])), where
 
     @property
     def _dip(self) -> list[str]:

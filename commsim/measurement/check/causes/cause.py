@@ -21,6 +21,8 @@ Left = tuple[float, float]
 """The least and the most of something that is left."""
 NAMES = {"* nic": "NICs", "nvlink*": "NVLinks", "pcie*": "PCIe links"}
 """Kinds of link that a cause slows, for people."""
+MOVING = 2.0**20
+"""Bytes from which on a transfer tells of links; smaller ones tell of latency."""
 STEPS = 24
 """Shares that are tried between the least and the most."""
 
@@ -74,11 +76,13 @@ class Suspect:
 
 def suspect(cause: Cause, of: Expected, settings: str) -> Suspect:
     """Return a cause with the share left that fits a curve best."""
-    missing = distance(of.measured, of.seconds)
+    rows = of.sizes >= min(MOVING, float(of.sizes.max()))
+    missing = distance(of.measured[rows], of.seconds[rows])
     low, high = cause.left(of)
     tried = np.geomspace(low, high, STEPS if high > low * (1 + 1e-9) else 1)
     library = cause.without(of.library) if cause.without else None
-    errors = [distance(of.measured, of.at(_slowed(cause, share), library)) for share in tried.tolist()]
+    others = [of.at(_slowed(cause, share), library) for share in tried.tolist()]
+    errors = [distance(of.measured[rows], one[rows]) for one in others]
     best = int(np.argmin(errors))
     explained = max(0.0, 1 - errors[best] / missing) if missing else 0.0
     return Suspect(cause, explained, float(tried[best]), high / low, cause.said(settings))
@@ -89,5 +93,5 @@ def _slowed(cause: Cause, share: float) -> Case:
 
 
 def distance(measured: Floats, other: Floats) -> float:
-    """Return the median of how many times too long or too short the other times are, as a logarithm."""
-    return float(np.median(np.abs(np.log(measured / other))))
+    """Return how many times too long or too short the other times are on average, as a logarithm."""
+    return float(np.abs(np.log(measured / other)).mean())
