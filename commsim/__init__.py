@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from commsim.libraries.sweep import sweep as sweep
     from commsim.measurement.calibrate.fit import calibrate as calibrate
     from commsim.measurement.check.judge import check as check
+    from commsim.measurement.launch.run import bench as bench
     from commsim.measurement.read import measurements as measurements
     from commsim.stragglers.causes import cause as cause
     from commsim.stragglers.kinds import Jitter as Jitter
@@ -77,6 +78,7 @@ _ROOMS = {
     "Tensor": "commsim.training.axes",
     "Topology": "commsim.hardware.topology",
     "all_to_all_v": "commsim.collectives.algorithms.direct",
+    "bench": "commsim.measurement.launch.run",
     "calibrate": "commsim.measurement.calibrate.fit",
     "cause": "commsim.stragglers.causes",
     "check": "commsim.measurement.check.judge",
