@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 
 from commsim.cli.output import display, document, points, table
-from commsim.measurement.check.pairs import Judgement, Screen, screen
-from commsim.measurement.readers.pairwise import read
+from commsim.measurement.check.screening import Judgement, Screen, screen
+from commsim.measurement.readers.trials import read
 from commsim.tables.records import records
 from commsim.units import counted, show
 
@@ -31,9 +31,9 @@ def screened(file: str, *, as_json: bool) -> None:
 
 
 def _shown(found: Screen) -> list[RenderableType]:
-    nodes = len({name for pair in found.pairs for name in pair.nodes})
-    failed = sum(pair.busbw is None for pair in found.pairs)
-    heading = f"{counted(len(found.pairs), 'run')} of pairs of {counted(nodes, 'node')}, {failed} failed"
+    nodes = len({name for trial in found.trials for name in trial.nodes})
+    failed = sum(trial.busbw is None for trial in found.trials)
+    heading = f"{counted(len(found.trials), 'run')} of {counted(nodes, 'node')}, alone or in pairs, {failed} failed"
     typical = [f"{name or 'all'}: {show(rate, 'B/s', 3)} of bus bandwidth" for name, rate in found.typical.items()]
     leaves = [", ".join(group) for group in found.leaves]
     return [

@@ -10,7 +10,7 @@ from commsim.measurement.calibrate.fit import Fit, Fitted
 from commsim.measurement.check.causes import Suspect
 from commsim.measurement.check.held import Judged
 from commsim.measurement.check.judge import Check
-from commsim.measurement.check.pairs import Judgement, Screen
+from commsim.measurement.check.screening import Judgement, Screen
 from commsim.tables.records import Record, records
 
 

@@ -1,8 +1,8 @@
-"""Which bandwidth did each pair of nodes reach? A CSV with a row a run.
+"""Which bandwidth did each node, or pair of nodes, reach? A CSV with a row a run.
 
-Two columns name the nodes (`node_a`, `node_b`), or one has both (`nodes`, as Slurm writes lists: `n[001,004]`). A third
-has the bus bandwidth; its name says the unit, GB/s where it does not. Empty means that the run failed. `test` and the
-columns `N` and `G` tell runs of different kinds apart.
+Two columns name the nodes (`node_a`, `node_b`), or one has both, or one alone (`nodes`, as Slurm writes lists:
+`n[001,004]`). A third has the bus bandwidth; its name says the unit, GB/s where it does not. Empty means that the run
+failed. `test` and the columns `N` and `G` tell runs of different kinds apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.measurement.check.pairs import Pair
+from commsim.measurement.check.screening import Trial
 from commsim.measurement.lines import opened
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ BUSBW = {
     "avg_bus_bw_gbs": 1e9,
 }
 """The columns that hold a bus bandwidth, the first that is there, and what one of it is in B/s."""
+PAIR = 2
 KINDS = ("test", "op", "n", "g")
 _LIST = re.compile(r"(?P<stem>[\w.-]*?)\[(?P<inside>[\d,\-\s]+)\]")
 
 
-def read(path: str | Path) -> list[Pair]:
+def read(path: str | Path) -> list[Trial]:
     """Return the runs of a file; InputError where it has no such columns, and for a row that is none."""
     with opened(path) as source:
         rows = csv.DictReader(io.StringIO(source.text()), skipinitialspace=True)
@@ -51,7 +52,7 @@ def _speed(columns: Mapping[str, str], where: str) -> str:
     return found
 
 
-def _pair(row: Mapping[str, str], columns: Mapping[str, str], speed: str, where: str) -> Pair:
+def _pair(row: Mapping[str, str], columns: Mapping[str, str], speed: str, where: str) -> Trial:
     text = (row[columns[speed]] or "").strip()
     kind = " ".join(row[columns[name]] or "" for name in KINDS if name in columns)
     try:
@@ -60,18 +61,16 @@ def _pair(row: Mapping[str, str], columns: Mapping[str, str], speed: str, where:
         raise InputError(f"{where}: {speed}", text, "a number, or nothing where the run failed, belongs here") from None
     if value is not None and not 0 <= value < math.inf:
         raise InputError(f"{where}: {speed}", text, "a finite bandwidth belongs here")
-    return Pair(_nodes(row, columns, where), value or None, kind)
+    return Trial(_nodes(row, columns, where), value or None, kind)
 
 
-def _nodes(row: Mapping[str, str], columns: Mapping[str, str], where: str) -> tuple[str, str]:
+def _nodes(row: Mapping[str, str], columns: Mapping[str, str], where: str) -> tuple[str, ...]:
     two = next((both for both in NODES if all(name in columns for name in both)), None)
-    listed = (
-        [row[columns[name]] for name in two] if two else expanded(row[columns["nodes"]] if "nodes" in columns else "")
-    )
-    names = [(name or "").strip() for name in listed]
-    if len(names) != 2 or not all(names) or names[0] == names[1]:  # noqa: PLR2004 - a pair
-        raise InputError(f"{where}: nodes", " and ".join(names) or None, "the names of two nodes belong here")
-    return names[0], names[1]
+    listed = row[columns["nodes"]] if "nodes" in columns else ""
+    names = [(name or "").strip() for name in ([row[columns[name]] for name in two] if two else expanded(listed))]
+    if not 1 <= len(names) <= PAIR or not all(names) or len(set(names)) < len(names):
+        raise InputError(f"{where}: nodes", " and ".join(names) or None, "the names of one or two nodes belong here")
+    return tuple(names)
 
 
 def expanded(text: str) -> Sequence[str]:

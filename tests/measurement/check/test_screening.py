@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from commsim.errors import InputError
-from commsim.measurement.check.pairs import Pair, Screen, screen
-from commsim.measurement.readers.pairwise import expanded, read
+from commsim.measurement.check.screening import Screen, Trial, screen
+from commsim.measurement.readers.trials import expanded, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ def runs(share: Callable[[str, str], float | None], seed: int = 0) -> Screen:
     """Every pair at 45 GB/s times a share, give or take 1 %; None is a run that failed."""
     rng = np.random.default_rng(seed)
     shares = [(pair, share(*pair)) for pair in combinations(NODES, 2)]
-    return screen(Pair(pair, None if part is None else 45e9 * part * rng.normal(1, 0.01)) for pair, part in shares)
+    return screen(Trial(pair, None if part is None else 45e9 * part * rng.normal(1, 0.01)) for pair, part in shares)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,29 +64,39 @@ def test_leaves() -> None:
 
 
 def test_pairs_that_share_no_node_blame_both() -> None:
-    pairs = [Pair((NODES[2 * n], NODES[2 * n + 1]), 1e9 if n == 3 else 45e9) for n in range(6)]
+    pairs = [Trial((NODES[2 * n], NODES[2 * n + 1]), 1e9 if n == 3 else 45e9) for n in range(6)]
     found = screen(pairs)
     assert found.bad_nodes == ()
     assert [one.nodes for one in found.bad_links] == [("n06", "n07")]
 
 
 def test_now_and_then() -> None:
-    once = [Pair(("a", "b"), 45e9, f"run {n}") for n in range(5)] + [Pair(("a", "b"), 9e9, "run 0")]
-    others = [Pair(("c", "d"), 45e9, f"run {n}") for n in range(5) for _ in range(3)]
+    once = [Trial(("a", "b"), 45e9, f"run {n}") for n in range(5)] + [Trial(("a", "b"), 9e9, "run 0")]
+    others = [Trial(("c", "d"), 45e9, f"run {n}") for n in range(5) for _ in range(3)]
     found = screen(once + others)
     assert (found.bad_links, [one.nodes for one in found.unsteady]) == ((), [("a", "b")])
 
 
+def test_nodes_alone() -> None:
+    """Ten H100 nodes, each alone, within 0.3 % of each other: no outlier; then one that is slow."""
+    rng = np.random.default_rng(0)
+    healthy = [Trial((name,), 482e9 * rng.normal(1, 0.001)) for name in NODES]
+    assert screen(healthy).bad_nodes == ()
+    found = screen([*healthy[1:], Trial((NODES[0],), 370e9)])
+    assert [one.nodes for one in found.bad_nodes] == [(NODES[0],)]
+    assert (found.bad_links, found.leaves) == ((), ())
+
+
 def test_nothing_ran() -> None:
     with pytest.raises(InputError, match="at least one run"):
-        screen([Pair(("a", "b"), None)])
+        screen([Trial(("a", "b"), None)])
 
 
 @pytest.mark.data
 def test_public_screening(data: Path) -> None:
     """17 H100 nodes in pairs, 810 runs of which 34 failed (h100_17node_pairwise_summary.csv of the public formats)."""
     found = screen(read(data / "formats" / "nccl_tests" / "h100_17node_pairwise_summary.csv"))
-    assert sum(pair.busbw is None for pair in found.pairs) == 34
+    assert sum(pair.busbw is None for pair in found.trials) == 34
     assert [one.nodes for one in found.bad_nodes] == [("nodeA-003",)]
     failing = [one.nodes for one in found.bad_links if one.failed == one.runs]
     assert failing == [("nodeA-005", "nodeA-016"), ("nodeA-007", "nodeA-016")]
@@ -101,13 +111,13 @@ def written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("node_a,node_b,busbw\na,b,45\n", Pair(("a", "b"), 45e9)),
-        ("a,b,busbw_bytes_per_s,test\nx,y,4.5e10,sendrecv\n", Pair(("x", "y"), 45e9, "sendrecv")),
-        ("nodes,busbw_GB_per_s\nn[01-02],45\n", Pair(("n01", "n02"), 45e9)),
-        ('nodes,busbw\n"n[01,07]",\n', Pair(("n01", "n07"), None)),
+        ("node_a,node_b,busbw\na,b,45\n", Trial(("a", "b"), 45e9)),
+        ("a,b,busbw_bytes_per_s,test\nx,y,4.5e10,sendrecv\n", Trial(("x", "y"), 45e9, "sendrecv")),
+        ("nodes,busbw_GB_per_s\nn[01-02],45\n", Trial(("n01", "n02"), 45e9)),
+        ('nodes,busbw\n"n[01,07]",\n', Trial(("n01", "n07"), None)),
     ],
 )
-def test_columns(tmp_path: Path, text: str, expected: Pair) -> None:
+def test_columns(tmp_path: Path, text: str, expected: Trial) -> None:
     assert read(written(tmp_path, text)) == [expected]
 
 
@@ -116,11 +126,11 @@ def test_columns(tmp_path: Path, text: str, expected: Pair) -> None:
     [
         ("node_a,node_b,speed\na,b,45\n", "a column busbw_bytes_per_s"),
         ("node_a,node_b,busbw\na,b,fast\n", "row 1: busbw: 'fast'"),
-        ("node_a,node_b,busbw\na,a,45\n", "the names of two nodes"),
+        ("node_a,node_b,busbw\na,a,45\n", "the names of one or two nodes"),
         ("node_a,node_b,busbw\na,b,-1\n", "a finite bandwidth"),
         ("node_a,node_b,busbw\na,b,nan\n", "a finite bandwidth"),
-        ("nodes,busbw\nn[01-03],45\n", "the names of two nodes"),
-        ("busbw\n45\n", "the names of two nodes"),
+        ("nodes,busbw\nn[01-03],45\n", "the names of one or two nodes"),
+        ("busbw\n45\n", "the names of one or two nodes"),
         ("", "a column"),
     ],
 )
@@ -133,3 +143,11 @@ def test_lists_of_hosts() -> None:
     assert expanded("nodeA-[001,004]") == ["nodeA-001", "nodeA-004"]
     assert expanded("a, b") == ["a", "b"]
     assert len(expanded("n[1-999999999]")) == 3
+
+
+@pytest.mark.data
+def test_ten_healthy_nodes(data: Path) -> None:
+    """nccl-tests#212 and its cluster's summary: five collectives on ten H100 nodes alone; no outlier."""
+    found = screen(read(data / "formats" / "nccl_tests" / "h100_10node_single_node_summary.csv"))
+    assert len({name for trial in found.trials for name in trial.nodes}) == 10
+    assert (found.bad_nodes, found.bad_links, found.unsteady) == ((), (), ())

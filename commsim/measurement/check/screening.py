@@ -1,4 +1,4 @@
-"""Which node or link is bad, and which nodes share a leaf? From runs of every pair, or of some."""
+"""Which node or link is bad, and which nodes share a leaf? From runs of every node alone, of every pair, or of some."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FASTER, AGREE = 1.08, 0.95
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One run of two nodes: its bus bandwidth, B/s; None when it failed. `test` tells runs of different kinds apart."""
+class Trial:
+    """One run of a node, or of two: its bus bandwidth, B/s; None when it failed. `test` tells kinds of runs apart."""
 
-    nodes: tuple[str, str]
+    nodes: tuple[str, ...]
     busbw: BytesPerSecond | None
     test: str = ""
 
@@ -55,15 +55,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Screen:
-    """Pairwise runs, screened. Shares are of the median bandwidth of all runs of the same test."""
+    """Runs of one or two nodes, screened. Shares are of the median bandwidth of all runs of the same test."""
 
-    pairs: tuple[Pair, ...]
+    trials: tuple[Trial, ...]
 
     @cached_property
     def typical(self) -> Mapping[str, BytesPerSecond]:
         """The median bandwidth of each test, B/s."""
         found: dict[str, list[float]] = {}
-        for pair in self.pairs:
+        for pair in self.trials:
             if pair.busbw is not None:
                 found.setdefault(pair.test, []).append(pair.busbw)
         return {test: float(np.median(values)) for test, values in found.items()}
@@ -76,7 +76,7 @@ class Screen:
         one only. Of partners of a bad node nothing follows.
         """
         low = {name for test in self.typical for name in self._low(test)}
-        judged = [self._judged((name,)) for name in sorted({name for pair in self.pairs for name in pair.nodes})]
+        judged = [self._judged((name,)) for name in sorted({name for pair in self.trials for name in pair.nodes})]
         failing = [one.failed >= FAILING * one.runs and one.runs >= FEWEST_PARTNERS for one in judged]
         bad = [one for one, fails in zip(judged, failing) if fails or one.nodes[0] in low]
         return tuple(sorted(bad, key=lambda one: (one.share, -one.failed)))
@@ -98,7 +98,7 @@ class Screen:
         They are told when one threshold cuts the pairs into a fast and a slow kind, and the fast ones form groups.
         """
         for test in self.typical:
-            found = _grouped([pair for pair in self.pairs if pair.test == test])
+            found = _grouped([pair for pair in self.trials if pair.test == test and len(pair.nodes) > 1])
             if found:
                 return found
         return ()
@@ -107,13 +107,13 @@ class Screen:
     def _links(self) -> list[Judgement]:
         """Pairs of good nodes with at least one run that is low or failed, the worst first."""
         bad = {one.nodes[0] for one in self.bad_nodes}
-        good = [pair for pair in self.pairs if not bad.intersection(pair.nodes)]
+        good = [pair for pair in self.trials if len(pair.nodes) > 1 and not bad.intersection(pair.nodes)]
         judged = [self._judged(nodes) for nodes in sorted({tuple(sorted(pair.nodes)) for pair in good})]
         return sorted((one for one in judged if one.low or one.failed), key=lambda one: one.share)
 
     def _low(self, test: str) -> list[str]:
         """The nodes that are low in a test, one after another: the worst is taken out before the next is judged."""
-        left = [pair for pair in self.pairs if pair.test == test and pair.busbw is not None]
+        left = [pair for pair in self.trials if pair.test == test and pair.busbw is not None]
         low: list[str] = []
         while left:
             shares = _shares(left, self.typical[test])
@@ -125,7 +125,7 @@ class Screen:
         return low
 
     def _judged(self, nodes: tuple[str, ...]) -> Judgement:
-        runs = [pair for pair in self.pairs if set(nodes) <= set(pair.nodes)]
+        runs = [pair for pair in self.trials if set(nodes) <= set(pair.nodes)]
         reached = [(pair.test, pair.busbw / self.typical[pair.test]) for pair in runs if pair.busbw is not None]
         medians = {test: float(np.median([x for name, x in reached if name == test])) for test, _ in reached}
         worst = min(medians, key=lambda test: medians[test], default="")
@@ -133,25 +133,26 @@ class Screen:
         return Judgement(nodes, medians.get(worst, 0.0), worst, low, len(runs) - len(reached), len(runs))
 
 
-def screen(pairs: Iterable[Pair]) -> Screen:
-    """Return the screening of pairwise runs; InputError when there are none, or none that ran."""
-    found = tuple(pairs)
+def screen(trials: Iterable[Trial]) -> Screen:
+    """Return the screening of runs of nodes; InputError when there are none, or none that ran."""
+    found = tuple(trials)
     if not any(pair.busbw is not None for pair in found):
-        raise InputError("pairs", f"{len(found)} runs", "at least one run of two nodes with a bandwidth belongs here")
+        raise InputError("pairs", f"{len(found)} runs", "at least one run with a bandwidth belongs here")
     return Screen(found)
 
 
-def _shares(pairs: Sequence[Pair], typical: BytesPerSecond) -> dict[str, Share]:
-    """The median share of each node that has enough partners."""
+def _shares(pairs: Sequence[Trial], typical: BytesPerSecond) -> dict[str, Share]:
+    """The median share of each node that has enough partners, or ran alone."""
     partners = Counter(name for pair in pairs for name in pair.nodes)
+    alone = {pair.nodes for pair in pairs if len(pair.nodes) == 1}
     return {
         name: float(np.median([pair.busbw or 0.0 for pair in pairs if name in pair.nodes])) / typical
         for name, count in partners.items()
-        if count >= FEWEST_PARTNERS
+        if count >= FEWEST_PARTNERS or (name,) in alone
     }
 
 
-def _grouped(pairs: Sequence[Pair]) -> tuple[tuple[str, ...], ...]:
+def _grouped(pairs: Sequence[Trial]) -> tuple[tuple[str, ...], ...]:
     """The groups of nodes that one threshold of bandwidth tells, if it does."""
     speeds = np.sort([pair.busbw for pair in pairs if pair.busbw])
     if len(speeds) < FEWEST_PARTNERS:
@@ -160,7 +161,8 @@ def _grouped(pairs: Sequence[Pair]) -> tuple[tuple[str, ...], ...]:
     if speeds[gap + 1] < speeds[gap] * FASTER:
         return ()
     between = float(np.sqrt(speeds[gap] * speeds[gap + 1]))
-    graph = nx.Graph([pair.nodes for pair in pairs if pair.busbw and pair.busbw > between])
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from(pair.nodes[:2] for pair in pairs if pair.busbw and pair.busbw > between)
     graph.add_nodes_from(name for pair in pairs for name in pair.nodes)
     groups = [tuple(sorted(group)) for group in nx.connected_components(graph)]
     of = {name: number for number, group in enumerate(groups) for name in group}
