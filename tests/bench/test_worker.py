@@ -142,3 +142,18 @@ def test_what_cannot_be_measured_is_said_before_anything_is(tmp_path: Path) -> N
     assert code == 2
     assert said.splitlines() == ["rank 0: case 2, all_reduce: ranks: 5; ranks from 0 to 0 belong here"]
     assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_ranks_that_wait_for_a_token_end_when_the_first_is_gone(tmp_path: Path) -> None:
+    cases = [{"op": "barrier", **QUICK}, {"op": "barrier", "wait_for": "never", **QUICK}]
+    first, second = started = start(cases, tmp_path, 2)
+    file = tmp_path / "run.jsonl"
+    while not (file.exists() and file.read_bytes().count(b"\n") == 2):
+        assert all(process.poll() is None for process in started)
+        time.sleep(0.05)
+    first.kill()
+    code, said = finish([second])[0]
+    first.communicate()
+    assert code == 4
+    assert said.splitlines()[-1].startswith("rank 1: case 2, waiting for a token: ")
+    assert len(records(file)) == 2
