@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from commsim.collectives.kinds import Collective, collective
+from commsim.collectives.kinds import ALL_TO_ALL, Collective, collective
 from commsim.errors import InputError, PartialError
 from commsim.lab.blueprint import blueprint
 from commsim.lab.faults import HEALTHY, Fault
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _POLL = 0.02
 _LEAST_PATIENCE, _TIMES_PREDICTED = 60.0, 10.0
 """A case may take so many seconds, and so many times what it is predicted to take, before the lab is given up."""
+_TIMES_AS_OFTEN = 3
+"""An all-to-all differs from one to the next (see `gloo.exchange`), by 5 to 20 %: it is repeated more often."""
 _START = 120.0
 """Seconds that ranks have to start and to find each other."""
 
@@ -74,7 +76,8 @@ class Trial:
     def case(self, experiment: Experiment, token: str) -> Case:
         """Return what the ranks have to do."""
         plain = Case(self.asked.op.name, int(self.asked.size), groups=self.asked.groups, wait_for=token)
-        return self.fault.asked(replace(plain, iterations=experiment.iterations, warmup=experiment.warmup))
+        often = experiment.iterations * (_TIMES_AS_OFTEN if self.asked.op is ALL_TO_ALL else 1)
+        return self.fault.asked(replace(plain, iterations=often, warmup=experiment.warmup))
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,8 @@ class Session:
                 start_new_session=True,  # Ctrl-C is for whoever asked for the lab, which then ends it
                 text=True,
             )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
         try:
             self._order(**self._told)
             self._need_laid(self._laid.wait(_PATIENCE))
@@ -80,6 +81,8 @@ class Session:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._listening.join()
+        cast("IO[str]", self._process.stdout).close()
 
     def shape(self, cable: int, rate: BytesPerSecond) -> None:
         """Give both directions of a cable a bandwidth."""
@@ -104,7 +107,7 @@ class Session:
                 self._failed = self._failed or "it ended unexpectedly"
 
     def _listen(self) -> None:
-        for line in cast("IO[str]", self._process.stdout):
+        for line in cast("IO[str]", self._process.stdout):  # closed by whoever ends the lab
             told = json.loads(line)
             if told.get("code"):
                 self._failed = (
