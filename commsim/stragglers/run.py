@@ -138,6 +138,8 @@ def run(
             raise InputError("causes", one, "causes such as Jitter(0.02) or SlowRank(factor=1.3) belong here")
     known = tuple(one.on(estimate) for one in listed)
     drawing, stage = Drawing(steps, steps if jobs is None else jobs, seed), staged(estimate)
+    if stage.cast.stages == 1 and any(effect.target.each == "link" for one in known for effect in one.effects):
+        raise InputError("cause: link", "1 stage", "a link joins stages: pipeline=N belongs in the plan")
     seconds = _collected(drawing, stage, known, done)
     full = -(-steps // drawing.jobs)
     left = drawing.jobs if seconds.size == steps else max(1, seconds.size // full)
