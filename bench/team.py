@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from commsim.errors import CommsimError, InputError, LackError
+from commsim.measurement.launch.whereabouts import JOINING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,11 +125,14 @@ def _device(at: Place, backend: str) -> torch.device:
 
 def _store(at: Place, timeout: Seconds) -> PrefixStore:
     """The store of rank 0; under torchrun its agent keeps one at that port already."""
+    patience = timedelta(seconds=max(timeout, JOINING))
     is_master = at.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     try:
-        store = TCPStore(at.address, at.port, at.world, is_master, timedelta(seconds=timeout))
+        store = TCPStore(at.address, at.port, at.world, is_master, patience)
     except (dist.DistNetworkError, dist.DistStoreError) as error:
         if "EADDRINUSE" in str(error):
             raise InputError("MASTER_PORT", at.port, "this port is taken; choose another") from None
-        raise CommsimError(f"rank {at.rank} cannot reach rank 0 at port {at.port} within {timeout:g} s") from None
+        raise CommsimError(
+            f"rank {at.rank} cannot reach rank 0 at port {at.port} within {patience.total_seconds():g} s"
+        ) from None
     return PrefixStore("commsim", store)

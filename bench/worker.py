@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one rank and return its exit code: 0, or 2 bad input, 3 something is missing here, 4 partial."""
     given = _arguments(arguments)
     states = os.environ.get("COMMSIM_STATES")
-    if os.environ.get("COMMSIM_WATCHED"):
+    if states and os.environ.get("COMMSIM_WATCHED"):
         threading.Thread(target=_end_with_watcher, daemon=True).start()
     trace, rank = Trace(), os.environ.get("RANK", "?")
     try:
@@ -124,6 +125,7 @@ def _complain(text: str, code: int) -> int:
 def _end_with_watcher() -> None:
     """Leave at once when whoever started this process is gone: its end of the pipe is closed then."""
     sys.stdin.buffer.read()
+    shutil.rmtree(os.environ["COMMSIM_STATES"], ignore_errors=True)  # which it would have removed
     os._exit(PartialError.exit_code)
 
 

@@ -124,7 +124,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="ne
     [(signal.SIGKILL, "rank 1 was killed: SIGKILL"), (signal.SIGSTOP, "rank 1 hangs, ")],
 )
 def test_a_rank_that_dies_or_hangs(blow: signal.Signals, said: str, tmp_path: Path) -> None:
-    with running(tmp_path, "--timeout", "3 s") as (started, ranks):
+    with running(tmp_path, "--timeout", "15 s") as (started, ranks):
         assert len(ranks) == 3
         os.kill(ranks[1], blow)
         _, err = started.communicate(timeout=60)
@@ -161,8 +161,12 @@ def test_a_second_run_into_the_same_file_is_refused_and_killing_the_first_leaves
         assert refused.returncode == 2
         assert "another run is writing this file" in refused.stderr
         assert (tmp_path / "run.jsonl").read_bytes() == before
+        environment = Path(f"/proc/{ranks[0]}/environ").read_bytes().decode().split("\0")
+        states = Path(next(one for one in environment if one.startswith("COMMSIM_STATES=")).partition("=")[2])
+        assert states.is_dir()
         started.kill()  # as kill -9: nobody is left to clean up but the ranks themselves
         assert gone(ranks)
+        assert not states.exists()
 
 
 def test_a_port_that_is_taken(commsim: Callable[..., Answer], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.errors import CommsimError, InputError, LackError, PartialError
+from commsim.measurement.launch.whereabouts import JOINING
 from commsim.units import show
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ def watch(crew: Crew, seen: Callable[[Whereabouts], None] = lambda _: None) -> N
                 return
             if any(codes):
                 _raise(_settled(crew))
-            if time.monotonic() - max(one.since for one in where) > crew.order.timeout + _MARGIN:
-                raise UnfinishedError(f"no rank got on for {crew.order.timeout:g} s", ends(crew, codes))
+            patience = max(crew.order.timeout, JOINING if any(one.case < 0 for one in where) else 0.0)
+            if time.monotonic() - max(one.since for one in where) > patience + _MARGIN:
+                raise UnfinishedError(f"no rank got on for {patience:g} s", ends(crew, codes))
             time.sleep(_POLL)
     except KeyboardInterrupt:
         raise UnfinishedError("interrupted", ends(crew, crew.codes())) from None

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commsim.units import Seconds
+
 STATES = (
     "starting",
     "joining the others",
@@ -22,6 +24,8 @@ STATES = (
     "gathering samples",
     "done",
 )
+JOINING: Seconds = 60.0
+"""How long ranks may at least take to find each other, whatever the time-out of operations: busy hosts start slowly."""
 _LAYOUT = struct.Struct("<iiid")
 
 
