@@ -68,6 +68,11 @@ class Expected(Rows):
         """What no software can beat, [row]."""
         return self.sizes * least_time_per_byte(self.table.op, self.table.ranks, self.system.topology)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of link of the machine."""
+        return tuple(link.kind for link in self.system.topology.kinds)
+
     def at(self, case: Case = NOMINAL, library: Library | None = None) -> Floats:
         """Return the times in another case of the machine, or of another library, [row]."""
         by, layout = library or self.library, Layout.first(self.table.ranks)

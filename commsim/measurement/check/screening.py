@@ -162,7 +162,7 @@ def _grouped(pairs: Sequence[Trial]) -> tuple[tuple[str, ...], ...]:
         return ()
     between = float(np.sqrt(speeds[gap] * speeds[gap + 1]))
     graph: nx.Graph[str] = nx.Graph()
-    graph.add_edges_from(pair.nodes[:2] for pair in pairs if pair.busbw and pair.busbw > between)
+    graph.add_edges_from((pair.nodes[0], pair.nodes[1]) for pair in pairs if pair.busbw and pair.busbw > between)
     graph.add_nodes_from(name for pair in pairs for name in pair.nodes)
     groups = [tuple(sorted(group)) for group in nx.connected_components(graph)]
     of = {name: number for number, group in enumerate(groups) for name in group}
