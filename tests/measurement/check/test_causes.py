@@ -56,7 +56,7 @@ def test_what_the_run_says_comes_first() -> None:
 
 
 def test_nvls_off() -> None:
-    table = made("all_reduce", H100, by_model("all_reduce", H100, library=Nccl(nvls=False)) * 1.05)
+    table = made("all_reduce", H100, by_model("all_reduce", H100, library=Nccl(nvls=False)) * 1.1)
     found = check(table, H100)
     assert found.verdict == "low"
     assert found.causes[0].cause.name == "nvls-off"
