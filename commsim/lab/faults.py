@@ -242,10 +242,10 @@ def slowed(topology: Topology, ends: Ends, factor: float) -> Topology:
 
 
 def written(wrong: Fault) -> str:
-    """Return the fault as a person writes it; "" for none."""
+    """Return the fault as a person writes it, without what is as it is by default; "" for none."""
     names = [name for name, kind in FAULTS.items() if type(wrong) is kind]
-    fields = {field.name: getattr(wrong, field.name) for field in dataclasses.fields(wrong)}
-    told = " ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+    fields = {field.name: (getattr(wrong, field.name), field.default) for field in dataclasses.fields(wrong)}
+    told = " ".join(f"{name}={_shown(value)}" for name, (value, usual) in fields.items() if value != usual)
     return f"{names[0]}: {told}" if names else ""
 
 

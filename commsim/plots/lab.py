@@ -36,10 +36,8 @@ def beside(done: Sequence[Compared], name: str) -> Figure:
     axes.plot([], [], color=PALETTE[0], lw=2, label="their middle, with 10 % on both sides")
     axes.plot([], [], "D", ms=6, color=PALETTE[1], label="predicted")
     _name(axes, done)
-    axes.set_title(f"Collectives on {name}, a network laid out on one machine", loc="left", weight="bold")
-    axes.legend(
-        frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.4, -0.9 / (1.0 + 0.3 * len(done))), ncols=3
-    )
+    figure.suptitle(f"Collectives on {name}, a network on one machine", x=0.01, ha="left", weight="bold", fontsize=12)
+    axes.legend(fontsize=8, loc="best", framealpha=0.9)
     note = f"gloo over TCP between network namespaces; predicted by commsim {__version__}"
     figure.supxlabel(note, fontsize=7, color=PALE, x=0.01, ha="left")
     return figure
