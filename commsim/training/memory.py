@@ -25,13 +25,14 @@ Floats = NDArray[np.float64]
 Owned = dict[str, Floats]
 OPTIMIZER_BYTES = 12.0
 """Adam in mixed precision: fp32 master weight and two fp32 moments (Rajbhandari et al. 2020, section 3.1)."""
-CONTEXT_BYTES = 1.2e9
-"""CUDA context, code and workspaces of the kernels; estimated, range 0.6 to 2 GB."""
+CONTEXT_BYTES = 2.0e9
+"""CUDA context, code and workspaces of the kernels; estimated, range 0.6 to 4 GB."""
 GROUP_BYTES = 0.23e9
 """NCCL's buffers for one group of ranks: 24 channels of 9.4 MB, which is 4 MiB for Simple, 4.9 MB for LL128 and 0.5 MiB
 for LL; the number of channels is estimated, range 8 to 32."""
-FRAGMENTATION = 0.04
-"""Share of the activations that the caching allocator cannot use; estimated, range 0 to 0.1."""
+FRAGMENTATION = {True: 0.04, False: 0.2}
+"""What the caching allocator holds beyond the activations, as a share of them, with segments that expand (PyTorch 2.1)
+and without; estimated, ranges 0 to 0.1 and 0.1 to 0.3 (BLOOM's ranks held 1.2 times what activations grew)."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def held(owned: Owned, recipe: Recipe, activations: Floats, buffers: Floats) -> 
     """Return what the ranks hold: the weights they own, `activations`[stage, plan] and `buffers`[plan], B."""
     sizes = {"weights": recipe.weight_bytes, "gradients": recipe.gradient_bytes, "optimizer": OPTIMIZER_BYTES}
     parts = {name: of * sizes[name] for name, of in owned.items()}
-    return Held(parts | {"activations": activations * (1 + FRAGMENTATION)}, buffers + CONTEXT_BYTES)
+    reserved = activations * (1 + FRAGMENTATION[recipe.expandable_segments])
+    return Held(parts | {"activations": reserved}, buffers + CONTEXT_BYTES)
 
 
 def owned(chunks: Chunks, sync: Sync) -> Owned:
@@ -107,8 +109,8 @@ def owned(chunks: Chunks, sync: Sync) -> Owned:
 def activations(course: Course, chunks: Chunks, profile: Profile) -> Floats:
     """Return the most bytes of activations that a rank of each stage holds at a time, [stage, plan].
 
-    Those of a chunk and micro-batch live from their forward to their last operation; while a piece is computed again,
-    all its activations are there.
+    Those of a chunk and micro-batch live from their forward to their last operation; while the backward pass of a piece
+    runs, all its activations are there, and gradients.
     """
     kept = chunks.each(chunks.kinds.astype(float) @ profile.kept)
     by_turn = kept.reshape(-1, chunks.stages, kept.shape[-1]).swapaxes(0, 1)

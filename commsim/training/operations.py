@@ -25,6 +25,11 @@ FULL: Recomputed = frozenset({"layer"})
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "activation", "mlp", "moe_act", "moe", "shared_experts", "layer")
 """What can be computed again alone, by the names of Megatron's --recompute-modules (`activation`: of a dense MLP)."""
 
+AT_ONCE: Recomputed = frozenset({"loss"})
+"""What the loss keeps: its backward pass follows at once, so that it is there once, however much is in flight."""
+PLAIN = ("norm", "activation", "loss")
+"""What a trainer may leave to PyTorch's own kernels, one after the other, where others have one for all of it."""
+
 GRADIENT_BYTES = 8.0
 """A weight's gradient is added to one in fp32, which is read and written."""
 SCORE_BYTES = 4.0
@@ -35,8 +40,10 @@ SCORE_BYTES = 4.0
 class Shard:
     """What one rank is given: numbers, or arrays with one entry a plan.
 
-    `tokens` is micro-batch × sequence / context; `element` the bytes of an activation. With `sequence_parallel` the
-    tensor ranks share the tokens wherever the hidden dimension is whole. Unfused attention writes its scores to memory.
+    `tokens` is micro-batch × sequence / context; `element` the bytes of an activation, `saved` those that a matmul
+    keeps of a number of its input. With `sequence_parallel` the tensor ranks share the tokens wherever the hidden
+    dimension is whole. Unfused attention writes its scores to memory; `unfused` names what else PyTorch's own kernels
+    do. Without `loss_parallel` every tensor rank has all logits.
     """
 
     tokens: Array
@@ -48,11 +55,19 @@ class Shard:
     element: Array = 2.0
     sequence_parallel: bool = True
     fused_attention: bool = True
+    saved: Array = 2.0
+    unfused: frozenset[str] = NOTHING
+    loss_parallel: bool = True
 
     @property
     def spread(self) -> Array:
         """Tokens of the rank in norms, residuals and the router."""
         return self.tokens / self.tensor if self.sequence_parallel else self.tokens
+
+    @property
+    def copied(self) -> Array:
+        """Bytes that a matmul keeps of a number which another kernel keeps, too: none when they share the tensor."""
+        return self.saved if np.all(self.saved < self.element) else 0.0
 
     def rows(self, top_k: int) -> Array:
         """Return the tokens that reach the rank's experts when all experts are equally loaded."""
@@ -100,12 +115,16 @@ class Operation:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A tensor that the backward pass needs: its bytes on the rank, and the modules whose recomputation frees it."""
+    """A tensor that the backward pass needs: its bytes on the rank, and the modules whose recomputation frees it.
+
+    `gradient` is what is there besides while its gradient is worked out, B: as much again when None.
+    """
 
     name: str
     bytes: Array
     split: Split
     recompute: Recomputed = FULL
+    gradient: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +153,14 @@ class Work:
     def kept(self, recomputed: Recomputed = NOTHING) -> Array:
         """Return the bytes that stay on the rank from forward to backward when these modules are recomputed."""
         return sum((tensor.bytes for tensor in self.stored if not tensor.recompute & recomputed), 0.0)
+
+    @property
+    def gradients(self) -> Array:
+        """Bytes of the gradients of stored tensors that are on the rank at once: those of the largest."""
+        found: Array = 0.0
+        for one in self.stored:
+            found = np.maximum(found, one.bytes if one.gradient is None else one.gradient)
+        return found
 
     def __add__(self, other: Work) -> Work:
         return Work(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from commsim.training.operations import NOTHING, Array, Operation, Recomputed, Stored, Work
+from commsim.training.operations import AT_ONCE, NOTHING, Array, Operation, Recomputed, Stored, Work
 from commsim.training.work import embedding, head, predictors, work
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class Piece:
 
     @property
     def working(self) -> Array:
-        """Bytes that are on the rank besides while its backward pass computes again."""
-        return self.work.kept() - self.kept
+        """Bytes that are on the rank besides while its backward pass runs: what is computed again, and gradients."""
+        return self.work.kept() - self.kept + self.work.gradients
 
 
 def layer(setting: Setting, kind: str, recomputed: Recomputed) -> Piece:
@@ -82,7 +82,8 @@ def ends(setting: Setting) -> tuple[Piece, Piece, Piece | None]:
     """Return the embedding, the logits with their loss, and what prediction modules have besides their layers.
 
     The last stage of a pipeline holds the embedding, too, where the logits share its weights and where prediction
-    modules read it (both as in Megatron-Core). Nothing here is recomputed.
+    modules read it (both as in Megatron-Core). Nothing here is recomputed; what the loss keeps is gone when the
+    backward pass comes to the layers, unless all forward passes come first.
     """
     model, shard, plain = setting.model, setting.shard, (setting.recipe.other_format,) * 2
     first, last = embedding(model, shard), head(model, shard)
@@ -93,7 +94,7 @@ def ends(setting: Setting) -> tuple[Piece, Piece, Piece | None]:
     both = replace(loss, scattered=model.hidden)  # the embedding of the next token, and the logits
     return (
         Piece("embedding", first, plain, joins=(Join(0, model.hidden),)),
-        Piece("head", last, plain, joins=(loss,), tied=tied),
+        Piece("head", last, plain, NOTHING if setting.schedule == "gpipe" else AT_ONCE, (loss,), tied=tied),
         Piece("predictors", joint, plain, joins=(both,) * model.mtp_depth) if joint else None,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commsim.errors import InputError
-from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Recomputed
+from commsim.training.operations import FULL, MODULES, NOTHING, PLAIN, SELECTIVE, Recomputed
 
 PRECISIONS: dict[str, tuple[str, str]] = {
     "bf16": ("bf16", "bf16"),
@@ -15,6 +15,9 @@ PRECISIONS: dict[str, tuple[str, str]] = {
     "nvfp4": ("nvfp4", "bf16"),
 }
 """For each precision the number format of the layers' matmuls, and of everything else (attention, logits)."""
+SAVED_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}
+"""What a matmul keeps of each number of its input for its backward pass: the quantised number, of nvfp4 with the fp8
+scale of each sixteen (Transformer Engine)."""
 RECOMPUTE: dict[str, Recomputed] = {"none": NOTHING, "selective": SELECTIVE, "full": FULL}
 
 
@@ -28,7 +31,9 @@ class Recipe:
     = --overlap-grad-reduce and --overlap-param-gather, `overlap_pipeline` = --overlap-p2p-communication (None: all
     schedules but 1F1B), `overlap_expert` = hiding dispatch behind compute. `imbalance` = tokens of the most
     loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None for the newest that
-    the accelerator has.
+    the accelerator has. `loss_parallel` splits the vocabulary of the loss over the tensor ranks; `unfused` names what
+    PyTorch's own kernels do (norm, activation, loss, joined by `+`), `expandable_segments` is the setting of PyTorch's
+    allocator.
     """
 
     global_batch: int
@@ -45,6 +50,9 @@ class Recipe:
     imbalance: float = 1.0
     attention: str | None = None
     cuda_graphs: bool = False
+    loss_parallel: bool = True
+    unfused: str = ""
+    expandable_segments: bool = True
     gradient_bytes: float = 4.0
     weight_bytes: float = 2.0
 
@@ -54,11 +62,7 @@ class Recipe:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
                 raise InputError(name.replace("_", "-"), value, f"a whole number from 1 to {_MOST:.0e} belongs here")
-        if self.precision not in PRECISIONS:
-            raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
-        unknown = [name for name in self.recompute.split("+") if name not in {**RECOMPUTE, **dict.fromkeys(MODULES)}]
-        if unknown:
-            raise InputError("recompute", unknown[0], "no such choice", among=(*RECOMPUTE, *MODULES))
+        self._check_names()
         layers = self.recompute_layers
         if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 0):
             raise InputError("recompute-layers", layers, "a whole number that is not negative belongs here")
@@ -70,6 +74,14 @@ class Recipe:
         if not 1 <= self.imbalance < float("inf"):
             raise InputError("imbalance", self.imbalance, "a number of at least 1 belongs here")
 
+    def _check_names(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
+        for option, known in (("recompute", (*RECOMPUTE, *MODULES)), ("unfused", ("", *PLAIN))):
+            unknown = [name for name in getattr(self, option).split("+") if name not in known]
+            if unknown:
+                raise InputError(option, unknown[0], "no such choice", among=[name for name in known if name])
+
     @property
     def recomputed(self) -> Recomputed:
         """The modules whose forward pass runs again."""
@@ -80,6 +92,11 @@ class Recipe:
     def matmul_format(self) -> str:
         """Number format of the layers' matmuls."""
         return PRECISIONS[self.precision][0]
+
+    @property
+    def saved_bytes(self) -> float:
+        """Bytes that a matmul keeps of each number of its input."""
+        return SAVED_BYTES[self.matmul_format]
 
     @property
     def other_format(self) -> str:

@@ -105,4 +105,7 @@ def given(recipe: Recipe, micro_batch: Array, tensor: Array, context: Array, exp
         expert=expert,
         element=ACTIVATION_BYTES,
         fused_attention=recipe.attention != UNFUSED,
+        saved=recipe.saved_bytes,
+        unfused=frozenset(recipe.unfused.split("+")),
+        loss_parallel=recipe.loss_parallel,
     )

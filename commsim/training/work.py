@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.training.operations import (
+    AT_ONCE,
     SCORE_BYTES,
     Array,
     Operation,
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 _NORM = union("layernorm")
 _ALWAYS: frozenset[str] = frozenset()
+_PLAIN_NORM = 6.0
+"""Bytes a number that a norm of PyTorch's own kernels keeps: an fp32 copy, and what is multiplied by the weight (as in
+LLaMA's reference code: Touvron et al. 2023)."""
+_PLAIN_LOSS = 6.0, 8.0
+"""Bytes a logit of `cross_entropy(logits.float())`: the bf16 logits and the fp32 log-softmax are kept; fp32 gradients
+of its result and of its input are there at once."""
 
 
 def work(model: Model, kind: str, shard: Shard) -> Work:
@@ -79,12 +86,19 @@ def _stored(block: Block, hidden: int, shard: Shard) -> Iterator[Stored]:
         if number:
             yield Stored("residual", unit * block.streams, "sequence")
         if not (number and block.parallel):
-            yield Stored("norm output", unit, "sequence", _NORM)
+            yield from _normed(hidden, shard)
         yield from part.stored(hidden, shard)
         if block.post_norm:
             yield Stored("post norm input", unit, "sequence")
         if block.dropout:
             yield Stored("dropout mask", shard.spread * hidden, "sequence")
+
+
+def _normed(hidden: int, shard: Shard) -> Iterator[Stored]:
+    """Yield what a norm keeps besides its input: its result for the matmuls, and what PyTorch's own kernels read."""
+    yield Stored("norm output", shard.saved * shard.spread * hidden, "sequence", _NORM)
+    if "norm" in shard.unfused:
+        yield Stored("norm of its own kernels", _PLAIN_NORM * shard.spread * hidden, "sequence", _NORM)
 
 
 def embedding(model: Model, shard: Shard) -> Work:
@@ -102,7 +116,7 @@ def head(model: Model, shard: Shard) -> Work:
 
     The cross entropy reads the logits, writes them in fp32 and reads those for the sum of exponentials; its backward
     pass reads fp32 and writes the gradient. Kept are the norm's input and result and the fp32 logits, which is
-    4sbh/t (1 + v/h) (Korthikanti et al. 2022, section 4.3).
+    4sbh/t (1 + v/h) (Korthikanti et al. 2022, section 4.3), or what PyTorch's own loss keeps.
     """
     elements, scores = shard.spread * model.hidden, shard.tokens * model.vocabulary / shard.tensor
     fp32 = SCORE_BYTES / shard.element
@@ -112,11 +126,18 @@ def head(model: Model, shard: Shard) -> Work:
     stored = (
         Stored("head input", unit, "sequence", _ALWAYS),
         Stored("norm output", unit, "sequence", _ALWAYS),
-        Stored("logits", SCORE_BYTES * scores, "columns", _ALWAYS),
+        _logits(scores, shard),
     )
     weights = 0 * logits.weights(shard) if model.tied_embeddings else logits.weights(shard)
     norm = float(norm_size(model.blocks[0].norm, model.hidden))
     return Work((_norm("norm", elements, shard), logits.operation(shard), loss), stored, weights + norm)
+
+
+def _logits(scores: Array, shard: Shard) -> Stored:
+    """Return what the loss keeps of so many logits a tensor rank; without a loss over parts each rank has them all."""
+    kept, gradient = _PLAIN_LOSS if "loss" in shard.unfused else (SCORE_BYTES, shard.element)
+    all_or_part = scores if shard.loss_parallel else scores * shard.tensor
+    return Stored("logits", kept * all_or_part, "columns", AT_ONCE, gradient * all_or_part)
 
 
 def predictors(model: Model, shard: Shard) -> Work | None:

@@ -144,6 +144,9 @@ class _Filled:
             "overlap_expert": bool(said.overlap_expert),
             "attention": _KERNELS.get(kernel, kernel),
             "cuda_graphs": said.cuda_graph in {"full", "partial"},
+            "loss_parallel": trainer.loss_parallel,
+            "unfused": "+".join(one for one in trainer.unfused.split("+") if not (said.fused_norm and one == "norm")),
+            "expandable_segments": trainer.expandable_segments,
             "gradient_bytes": _bytes_of(self._or("gradient_format", trainer.gradients)),
             "weight_bytes": 1.0 if trainer.gathers_fp8 and precision == "fp8" else 2.0,
         }

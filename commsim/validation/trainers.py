@@ -21,7 +21,8 @@ class Trainer:
     `attention` names the kernel by architecture (the newest of an architecture that is not named), `gathers_fp8`
     whether weights travel in fp8 when matmuls are fp8, `context` how keys and values travel. One that `rematerialises`
     computes as much again as memory demands; one that `splits_experts` puts the tensor axis on them, too, where it
-    folds. `overlap_tensor` is said of dense models.
+    folds. `overlap_tensor` is said of dense models; `loss_parallel`, `unfused` and `expandable_segments` are as in a
+    recipe.
     """
 
     name: str
@@ -36,6 +37,9 @@ class Trainer:
     overlap_tensor: bool = False
     splits_experts: bool = False
     context: Literal["ring", "all_gather"] = "ring"
+    loss_parallel: bool = True
+    unfused: str = ""
+    expandable_segments: bool = True
     attention: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,14 +55,26 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             zero=0,
             overlap_data=False,
             gradients="fp16",
+            expandable_segments=False,
             attention=_UNFUSED,
         ),
         # Korthikanti et al. 2022 add sequence parallelism; selective recomputation exists because scores are written.
         Trainer(
-            name="Megatron-LM of 2022", since=2022, zero=0, overlap_data=False, gradients="fp16", attention=_UNFUSED
+            name="Megatron-LM of 2022",
+            since=2022,
+            zero=0,
+            overlap_data=False,
+            gradients="fp16",
+            expandable_segments=False,
+            attention=_UNFUSED,
         ),
         # --use-flash-attn and --use-distributed-optimizer; bf16 gradients are accumulated and reduced in fp32.
-        Trainer(name="Megatron-LM of 2023", since=2023, attention={"ampere": "flash1", "hopper": "flash2"}),
+        Trainer(
+            name="Megatron-LM of 2023",
+            since=2023,
+            expandable_segments=False,
+            attention={"ampere": "flash1", "hopper": "flash2"},
+        ),
         # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
         Trainer(name="Megatron-Core", since=2024, splits_experts=True),
     ),
@@ -71,10 +87,30 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     ),
     # DeepSpeed reduces in the format of the gradients after the last micro-batch; its fused softmax writes the scores.
     "megatron-deepspeed": (
-        Trainer(name="Megatron-DeepSpeed", sequence=False, overlap_data=False, gradients="fp16", attention=_UNFUSED),
+        Trainer(
+            name="Megatron-DeepSpeed",
+            sequence=False,
+            overlap_data=False,
+            gradients="fp16",
+            expandable_segments=False,
+            attention=_UNFUSED,
+        ),
     ),
     "deepspeed": (
         Trainer(name="DeepSpeed", sequence=False, zero=3, overlap_data=False, gradients="fp16", attention=_UNFUSED),
+    ),
+    # Gradients stay bf16; all logits are gathered for PyTorch's cross entropy, norm and SwiGLU are PyTorch's kernels
+    # (Aleph-Alpha/scaling: lm_head.py, cross_entropy.py, mlp.py, rms_norm.py).
+    "aa-scaling": (
+        Trainer(
+            name="AA-Scaling",
+            sequence=False,
+            gradients="bf16",
+            loss_parallel=False,
+            unfused="norm+activation+loss",
+            expandable_segments=False,
+            attention={"ampere": "flash1", "hopper": "flash2"},
+        ),
     ),
     "internevo": (Trainer(name="InternEvo", gradients="bf16"),),
     # Each model of Pax has a checkpoint policy of its own; the result does not say which.
@@ -87,7 +123,12 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     ),
 }
 """By name, the oldest first; `trainer_of` tells which one a result was made with."""
-_FRAMEWORKS = {"torchtitan": "torchtitan", "nemo/": "nemo", "megatron-bridge": "megatron-bridge"}
+_FRAMEWORKS = {
+    "torchtitan": "torchtitan",
+    "nemo/": "nemo",
+    "megatron-bridge": "megatron-bridge",
+    "aa-scaling": "aa-scaling",
+}
 """Frameworks with settings of their own, by how their names begin."""
 
 

@@ -112,29 +112,69 @@ def kept(asked: Setting) -> float:
     return float(piece(asked, "full-dense").kept)
 
 
+def working(asked: Setting, name: str = "full-dense") -> float:
+    """Bytes besides while the backward pass of a piece runs."""
+    return float(piece(asked, name).working)
+
+
 def test_1f1b_holds_a_micro_batch_for_each_later_stage() -> None:
     """Stage s holds p - s micro-batches (Narayanan et al. 2021, section 2.2), GPipe all of them."""
     asked = setting(LLAMA, Pipeline(4), global_batch=16)
-    held = activations(asked)
-    logits = float(piece(asked, "head").kept)
-    assert held == pytest.approx([8 * kept(asked) * n for n in (4, 3, 2)] + [8 * kept(asked) + logits])
+    held, inputs, loss = activations(asked), float(piece(asked, "head").kept), working(asked, "head")
+    assert held == pytest.approx(
+        [8 * kept(asked) * n + working(asked) for n in (4, 3, 2)] + [8 * kept(asked) + inputs + loss]
+    )
     everything = setting(LLAMA, Pipeline(4), global_batch=16, schedule="gpipe")
-    held = activations(everything)
-    assert held == pytest.approx([8 * kept(asked) * 16] * 3 + [(8 * kept(asked) + logits) * 16])
+    held, logits = activations(everything), 4 * 4096 * 128256
+    last = 16 * (8 * kept(asked) + inputs + logits) + logits / 2
+    assert held == pytest.approx([8 * kept(asked) * 16 + working(asked)] * 3 + [last])
+
+
+def test_gradients_are_those_of_the_largest_tensor() -> None:
+    """The gated activation has gradients as wide as its two inputs; logits get one in bf16."""
+    asked = setting(LLAMA, Data(8))
+    assert working(asked) == 2 * 2 * 4096 * 14336
+    assert working(asked, "head") == (4 + 2) * 4096 * 128256
+
+
+def test_pytorchs_own_loss_holds_all_logits_and_their_gradients() -> None:
+    """bf16 logits, their fp32 log-softmax and two fp32 gradients: 14 bytes for each, on every tensor rank."""
+    whole, part = (
+        setting(LLAMA, Tensor(8), unfused="loss", loss_parallel=parallel, recompute="full")
+        for parallel in (False, True)
+    )
+    assert working(whole, "head") == 14 * 4096 * 128256 == 8 * working(part, "head")
+
+
+def test_what_is_not_fused_keeps_more() -> None:
+    """LLaMA's reference norm keeps an fp32 copy and the normalised, SwiGLU the activated gate."""
+    fused, plain = (kept(setting(LLAMA, Data(8), unfused=names)) for names in ("", "norm+activation"))
+    assert plain - fused == 4096 * (2 * 6 * 4096 + 2 * 14336)
+
+
+def test_matmuls_keep_their_input_in_their_format() -> None:
+    """fp8 (Transformer Engine): half of both norms and of what is activated; attention's output is kept twice."""
+    usual, fp8 = (kept(setting(LLAMA, Data(8), precision=name)) for name in ("bf16", "fp8"))
+    assert usual - fp8 == 4096 * (2 * 4096 + 14336 - 4096)
+
+
+def test_segments_that_expand_waste_less() -> None:
+    wasteful, usual = (memory(LLAMA, Data(8), expandable_segments=way).activations for way in (False, True))
+    assert wasteful / usual == pytest.approx((1 + FRAGMENTATION[False]) / (1 + FRAGMENTATION[True]))
 
 
 def test_interleaving_holds_more() -> None:
     """The first stage holds L (1 + (p - 1) / (p v)) layers instead of L (Korthikanti et al. 2022, section 4.2.3)."""
     asked = setting(LLAMA, Pipeline(4, virtual=4), global_batch=16)
     held = activations(asked)
-    assert held[0] == pytest.approx(32 * kept(asked) * (1 + 3 / 16))
+    assert held[0] == pytest.approx(32 * kept(asked) * (1 + 3 / 16) + working(asked))
 
 
 def test_interleaving_with_few_micro_batches_holds_only_those() -> None:
     """With as many micro-batches as stages every one of the v chunks holds m at most, not 2 (p - 1) + (v - 1) p + 1."""
     asked = setting(LLAMA, Pipeline(4, virtual=4), global_batch=4)
     held = activations(asked)
-    assert held[0] == pytest.approx(8 * kept(asked) * 4)
+    assert held[0] == pytest.approx(8 * kept(asked) * 4 + working(asked))
     assert in_flight(compiled("interleaved", 4, 4, 4))[0] == 16 < 2 * 3 + 3 * 4 + 1
 
 
@@ -146,16 +186,14 @@ def test_held_is_what_the_schedule_has_in_flight(stages: int, batch: int, virtua
     program = program_of(asked)
     layers = 32 // (stages * virtual)
     held = activations(asked)[:-1]
-    assert held == pytest.approx((in_flight(program) * layers * kept(asked))[:-1])
+    assert held == pytest.approx((in_flight(program) * layers * kept(asked))[:-1] + working(asked))
 
 
 def test_full_recomputation_holds_inputs_and_one_layer() -> None:
     """Korthikanti et al. 2022, section 5: 2sbh a layer, and all of one layer while it is computed again."""
-    asked = setting(LLAMA, Data(8), recompute="full")
-    inputs = 32 * 4096 * 4096 * 2
-    layer = kept(setting(LLAMA, Data(8)))
-    held = activations(asked)
-    assert held[0] == pytest.approx(inputs + layer - 4096 * 4096 * 2 + piece(asked, "head").kept)
+    asked, unsaved = (setting(LLAMA, Pipeline(8), recompute=how) for how in ("full", "none"))
+    once = kept(unsaved) - 4096 * 4096 * 2 + working(unsaved)
+    assert activations(asked)[0] == pytest.approx(8 * 4 * 4096 * 4096 * 2 + once)
 
 
 def test_recomputing_some_layers_lies_between() -> None:
@@ -167,7 +205,7 @@ def test_recomputing_some_layers_lies_between() -> None:
     asked = setting(LLAMA, Pipeline(4))
     saved = 4 * 4 * (kept(asked) - 4096 * 4096 * 2)
     again = kept(asked) - 4096 * 4096 * 2
-    assert none - some == pytest.approx((saved - again) * (1 + FRAGMENTATION))
+    assert none - some == pytest.approx((saved - again) * (1 + FRAGMENTATION[True]))
 
 
 def test_the_process_and_its_groups() -> None:

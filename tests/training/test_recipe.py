@@ -49,6 +49,7 @@ def test_counts_are_whole_numbers(name: str, given: object) -> None:
         ({"precision": "fp9"}, "precision: 'fp9'; no such precision; did you mean 'fp"),
         ({"recompute": "ful"}, "recompute: 'ful'; no such choice; did you mean 'full'?"),
         ({"recompute": "full+attn"}, "recompute: 'attn'; no such choice"),
+        ({"unfused": "norm+los"}, "unfused: 'los'; no such choice; did you mean 'loss'?"),
         ({"recompute_layers": 4}, "recompute-layers: 4; it needs recompute=full (or some modules) beside it"),
         ({"recompute": "full", "recompute_layers": -1}, "recompute-layers: -1; a whole number that is not negative"),
         ({"recompute": "full", "recompute_layers": 1.5}, "recompute-layers: 1.5; a whole number that is not negative"),

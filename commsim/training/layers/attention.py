@@ -98,7 +98,8 @@ class Attention:
         heads, groups = shard.lanes(self.heads), shard.lanes(self.kv_heads)
         before = Stored("queries and keys before the norm", unit * (heads + groups) * self.head_dim, "heads")
         after = Stored("query, key, value", unit * (heads * self.head_dim + self.exchanged(shard)), "heads")
-        output = Stored("attention output", unit * heads * self._value, "heads")
+        kept = (shard.element + shard.copied) * shard.tokens
+        output = Stored("attention output", kept * heads * self._value, "heads")
         gate = Stored("gate and its input", 2 * unit * heads * self._value, "heads")
         optional = (before,) * (self.query_norm != "none") + (gate,) * self.gate
         return after, *optional, *self.core.stored(shard), output

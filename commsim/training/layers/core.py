@@ -53,7 +53,8 @@ class Core:
         if shard.fused_attention:
             return (Stored("softmax statistics", SCORE_BYTES * heads, "heads", _CORE),)
         scores = heads * shard.sequence
-        softmax = Stored("softmax", shard.element * scores, "heads", _CORE)
+        both = 2 * shard.element * scores  # gradients, of what the softmax gives and of what it takes
+        softmax = Stored("softmax", shard.element * scores, "heads", _CORE, both)
         dropped = Stored("softmax dropout", (shard.element + 1) * scores, "heads", _CORE)
         return (softmax, dropped) if self.dropout else (softmax,)
 

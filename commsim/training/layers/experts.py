@@ -119,16 +119,16 @@ class Experts:
         Router weights are multiplied into the activation's result (Megatron Core since 0.12), so what the experts give
         back is not kept.
         """
-        rows = shard.element * shard.rows(self.top_k)
+        rows = shard.rows(self.top_k)
         inner = rows * self.width / shard.expert_tensor
         latent = shard.element * shard.spread * (self.latent or 0) * (1 + self.latent_norm)
         shared = (part for layer in self._shared for part in _named(layer.stored(hidden, shard)))
         return (
             Stored("router scores", SCORE_BYTES * shard.spread * self.count, "sequence", _MOE),
             *((Stored("latents", latent, "sequence", _MOE),) if self.latent else ()),
-            Stored("expert input", rows * self.sent(hidden), "experts", _MOE),
-            Stored("expert up", inner * (1 + self.gated), "experts", _MOE),
-            Stored("expert activated", inner, "experts", _ACTIVATION),
+            Stored("expert input", shard.saved * rows * self.sent(hidden), "experts", _MOE),
+            Stored("expert up", shard.element * inner * (1 + self.gated), "experts", _MOE),
+            Stored("expert activated", shard.saved * inner, "experts", _ACTIVATION),
             *shared,
         )
 

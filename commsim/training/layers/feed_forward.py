@@ -50,10 +50,15 @@ class FeedForward:
         return up, activation, down
 
     def stored(self, hidden: int, shard: Shard) -> tuple[Stored, ...]:
-        """Return the activation's input and its result, which is the input of the second matrix."""
+        """Return the activation's input and its result, which is the input of the second matrix.
+
+        PyTorch's own kernels also keep the activated gate, which is multiplied.
+        """
         del hidden
-        elements = shard.element * shard.tokens * self.width / shard.tensor
+        elements = shard.tokens * self.width / shard.tensor
+        gate = Stored("activated gate", shard.element * elements, "columns", _ACTIVATION)
         return (
-            Stored("up", elements * (1 + self.gated), "columns", union("mlp")),
-            Stored("activated", elements, "columns", _ACTIVATION),
+            Stored("up", shard.element * elements * (1 + self.gated), "columns", union("mlp")),
+            *(gate,) * (self.gated and "activation" in shard.unfused),
+            Stored("activated", shard.saved * elements, "columns", _ACTIVATION),
         )
