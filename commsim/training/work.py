@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commsim.training.loss import loss
 from commsim.training.operations import (
-    AT_ONCE,
     SCORE_BYTES,
     Array,
     Operation,
@@ -30,9 +30,9 @@ _ALWAYS: frozenset[str] = frozenset()
 _PLAIN_NORM = 6.0
 """Bytes a number that a norm of PyTorch's own kernels keeps: an fp32 copy, and what is multiplied by the weight (as in
 LLaMA's reference code: Touvron et al. 2023)."""
-_PLAIN_LOSS = 6.0, 8.0
-"""Bytes a logit of `cross_entropy(logits.float())`: the bf16 logits and the fp32 log-softmax are kept; fp32 gradients
-of its result and of its input are there at once."""
+_PLAIN_PASSES = 18, 34
+"""Elements of two bytes that the same kernels read and write, forward (cast, square, mean, product, cast, weight) and
+backward (weight and its gradient, cast, product and its sum, square, sum of both, cast)."""
 
 
 def work(model: Model, kind: str, shard: Shard) -> Work:
@@ -62,7 +62,8 @@ def _around(block: Block, part: Part, hidden: int, shard: Shard) -> Iterator[Ope
 
 def _norm(name: str, elements: Array, shard: Shard) -> Operation:
     """Return a norm: forward it reads its input and writes its result, backward it reads both and writes one."""
-    return passing(name, shard, 2 * elements, 3 * elements, split="sequence", recompute=_NORM)
+    forward, backward = _PLAIN_PASSES if "norm" in shard.unfused else (2, 3)
+    return passing(name, shard, forward * elements, backward * elements, split="sequence", recompute=_NORM)
 
 
 def _residual(block: Block, elements: Array, shard: Shard) -> Operation:
@@ -114,30 +115,21 @@ def embedding(model: Model, shard: Shard) -> Work:
 def head(model: Model, shard: Shard) -> Work:
     """Return the last norm, the logits and their cross entropy; tied weights are counted with the embedding.
 
-    The cross entropy reads the logits, writes them in fp32 and reads those for the sum of exponentials; its backward
-    pass reads fp32 and writes the gradient. Kept are the norm's input and result and the fp32 logits, which is
-    4sbh/t (1 + v/h) (Korthikanti et al. 2022, section 4.3), or what PyTorch's own loss keeps.
+    Kept are the norm's input and result, and what the loss keeps: 4sbh/t (1 + v/h) in all (Korthikanti et al. 2022,
+    section 4.3).
     """
-    elements, scores = shard.spread * model.hidden, shard.tokens * model.vocabulary / shard.tensor
-    fp32 = SCORE_BYTES / shard.element
+    elements = shard.spread * model.hidden
     logits = columns("logits", model.hidden, (model.vocabulary, 1))
-    loss = passing("cross entropy", shard, scores * (1 + 2 * fp32), scores * (1 + fp32), split="columns")
+    entropy, kept = loss(model, shard)
     unit = shard.element * elements
     stored = (
         Stored("head input", unit, "sequence", _ALWAYS),
         Stored("norm output", unit, "sequence", _ALWAYS),
-        _logits(scores, shard),
+        kept,
     )
     weights = 0 * logits.weights(shard) if model.tied_embeddings else logits.weights(shard)
     norm = float(norm_size(model.blocks[0].norm, model.hidden))
-    return Work((_norm("norm", elements, shard), logits.operation(shard), loss), stored, weights + norm)
-
-
-def _logits(scores: Array, shard: Shard) -> Stored:
-    """Return what the loss keeps of so many logits a tensor rank; without a loss over parts each rank has them all."""
-    kept, gradient = _PLAIN_LOSS if "loss" in shard.unfused else (SCORE_BYTES, shard.element)
-    all_or_part = scores if shard.loss_parallel else scores * shard.tensor
-    return Stored("logits", kept * all_or_part, "columns", AT_ONCE, gradient * all_or_part)
+    return Work((_norm("norm", elements, shard), logits.operation(shard), entropy), stored, weights + norm)
 
 
 def predictors(model: Model, shard: Shard) -> Work | None:

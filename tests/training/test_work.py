@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from commsim.training.configs.well_known import model, models
 from commsim.training.layers.span import Span
-from commsim.training.operations import FULL, MODULES, NOTHING, SELECTIVE, Operation, Shard, Work
+from commsim.training.operations import FULL, MODULES, NOTHING, PLAIN, SELECTIVE, Operation, Shard, Work
 from commsim.training.parameters import parameters
 from commsim.training.work import embedding, head, model_flops, predictors, work
 
@@ -275,3 +275,14 @@ def test_all_layers_and_ends_hold_all_parameters(known: Model) -> None:
 def test_flops_of_an_array_of_sequences() -> None:
     known, lengths = model("gpt-oss-120b"), np.array([1024.0, 4096.0])
     assert model_flops(known, lengths) == pytest.approx([model_flops(known, length) for length in lengths])
+
+
+def test_pytorchs_own_norm_and_activation_move_more() -> None:
+    """An fp32 norm in six kernels, and SwiGLU in two: as many bytes as those kernels read and write."""
+    fused, plain = (
+        {one.name: one for one in work(model("llama3.1-8b"), "full-dense", shard).operations}
+        for shard in (Shard(tokens=1.0, sequence=4096.0), Shard(tokens=1.0, sequence=4096.0, unfused=frozenset(PLAIN)))
+    )
+    moved = {name: (plain[name].bytes, plain[name].backward_bytes) for name in ("norm", "activation")}
+    assert moved["norm"] == (4096 * 36, 4096 * 68) > (fused["norm"].bytes, fused["norm"].backward_bytes)
+    assert moved["activation"] == (14336 * 10, 14336 * 18)

@@ -8,9 +8,10 @@ from commsim.training.layers.part import need_positive
 from commsim.training.operations import Operation, Recomputed, Shard, Stored, passing, union
 from commsim.training.projections import Projection, columns, rows
 
-GATED_PASSES, PLAIN_PASSES = (3, 5), (2, 3)
+GATED_PASSES, PLAIN_PASSES, UNFUSED_PASSES = (3, 5), (2, 3), (5, 9)
 """Widths moved by the activation, forward and backward: a gated one reads two tensors and writes one, then reads three
-and writes two; a plain one reads and writes one, then reads two and writes one."""
+and writes two; a plain one reads and writes one, then reads two and writes one. Unfused, the gate is activated by one
+kernel and multiplied by the next."""
 _ACTIVATION: Recomputed = union("activation", "mlp")
 
 
@@ -43,7 +44,8 @@ class FeedForward:
         """Return up, activation and down."""
         up, down = (projection.operation(shard) for projection in self.projections(hidden))
         elements = shard.tokens * self.width / shard.tensor
-        forward, backward = GATED_PASSES if self.gated else PLAIN_PASSES
+        gated = UNFUSED_PASSES if "activation" in shard.unfused else GATED_PASSES
+        forward, backward = gated if self.gated else PLAIN_PASSES
         activation = passing(
             "activation", shard, forward * elements, backward * elements, split="columns", recompute=_ACTIVATION
         )
