@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from commsim.errors import InputError
@@ -56,7 +57,11 @@ class Plan:
 
     def axis(self, kind: type[A]) -> A:
         """Return the axis of that class, of size 1 when the plan does not name it."""
-        return next((axis for axis in self.axes if isinstance(axis, kind)), None) or kind(1)
+        for axis in self.axes:
+            if isinstance(axis, kind):
+                return axis
+        absent: A = _absent(kind)
+        return absent
 
     @property
     def tensor(self) -> int:
@@ -125,6 +130,11 @@ class Plan:
     def layout(self, group: str) -> Layout:
         """Return the ranks that act together, of all groups of that name (see `layouts.GROUPS`); remembered."""
         return layout(self, group)
+
+
+@cache
+def _absent(kind: type[A]) -> A:
+    return kind(1)
 
 
 SHORT = {"tp": "tensor", "cp": "context", "ep": "expert", "etp": "expert-tensor", "pp": "pipeline", "dp": "data"}

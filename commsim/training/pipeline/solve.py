@@ -10,6 +10,8 @@ from commsim.training.pipeline.costs import costs_of
 from commsim.training.pipeline.steps import alone, one_by_one, together
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike
 
     from commsim.training.pipeline.costs import Costs, Floats
@@ -78,13 +80,30 @@ def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
 def _last_of_one(program: Program, costs: Costs) -> Floats:
     """The ends of the stages in one column, [stage]: the same maximum and addition a node at a time, of numbers."""
     numbers = alone(program)
-    cost = [np.broadcast_to(array[..., 0], program.dims).ravel() for array in costs[:2]]
-    finish = [0.0]
+    parts = [np.broadcast_to(array[..., 0], program.dims).ravel() for array in costs[:2]]
+    cost = np.concatenate([*parts, [0.0]])
+    own, finish = cost[numbers.run].tolist(), [0.0]
+    if numbers.after is None:
+        _run(finish, zip(numbers.before, numbers.needs, own))
+    else:
+        _run_ahead(finish, zip(numbers.before, numbers.needs, cost[numbers.after].tolist(), own))
+    return np.array([finish[row] for row in numbers.last])
+
+
+def _run(finish: list[float], steps: Iterable[tuple[int, int, float]]) -> None:
+    """Let each node begin when the rows before it are over, and append when it ends."""
     end = finish.append
-    for before, needs, own in zip(numbers.before, numbers.needs, np.concatenate(cost)[numbers.run].tolist()):
+    for before, needs, own in steps:
         first, second = finish[before], finish[needs]
         end((first if first > second else second) + own)  # noqa: FURB136 - max() takes twice as long
-    return np.array([finish[row] for row in numbers.last])
+
+
+def _run_ahead(finish: list[float], steps: Iterable[tuple[int, int, float, float]]) -> None:
+    """The same where what a node needs is brought by a message that occupies nobody."""
+    end = finish.append
+    for before, needs, message, own in steps:
+        first, second = finish[before], finish[needs] + message
+        end((first if first > second else second) + own)  # noqa: FURB136
 
 
 def _last_of_many(program: Program, costs: Costs) -> Floats:

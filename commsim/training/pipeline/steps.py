@@ -52,20 +52,30 @@ class Numbers:
     """A node a step, for numbers in place of arrays: its node, the rows before, the rows that it needs.
 
     Node `run[i]` ends in row i + 1; row 0 is time zero. `last`[stage] are the rows of the stages' last operations.
+    Messages that occupy nobody are no steps of their own: `after[i]` is the message that brings what step i needs, or
+    NOTHING.
     """
 
     run: Integers
     before: list[int]
     needs: list[int]
+    after: Integers | None
     last: list[int]
 
 
 @lru_cache(maxsize=128)
 def alone(program: Program) -> Numbers:
     """Return a step for each node, every node with a row of its own; remembered."""
-    run, row = np.concatenate(program.rounds), together(program).row
-    before, needs, last = (row[of].tolist() for of in (program.before[run], program.needs[run], program.order[:, -1]))
-    return Numbers(run, before, needs, last)
+    run, needs, after = np.concatenate(program.rounds), program.needs, None
+    if program.communication == "asynchronous":
+        run = run[run < program.operations]
+        after = np.where(needs[run] < program.operations, NOTHING, needs[run])
+        needs = np.where(needs < program.operations, needs, needs[needs])  # who sent the message
+    row = np.zeros(program.before.size + 1, dtype=np.intp)
+    row[run] = np.arange(1, run.size + 1)
+    rows = (row[of].tolist() for of in (program.before[run], needs[run], program.order[:, -1]))
+    before, sources, last = rows
+    return Numbers(run, before, sources, after, last)
 
 
 @lru_cache(maxsize=128)
