@@ -20,6 +20,7 @@ from commsim.libraries.gloo import Gloo, gloo_figures
 from commsim.libraries.ideal import Ideal
 from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
+from commsim.libraries.nccl.constants import note as version_note
 
 _MACHINE, _LIBRARY = "Machine", "Library"
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in SI units.")]
@@ -120,7 +121,7 @@ def machine(
 
 def library(
     library: Annotated[
-        Literal["nccl", "gloo", "ideal"],
+        Literal["nccl", "rccl", "gloo", "ideal"],
         typer.Option(rich_help_panel=_LIBRARY, help="Who does it; ideal is the wire alone."),
     ] = "nccl",
     library_version: Annotated[
@@ -142,12 +143,13 @@ def library(
     if library == "gloo":
         refuse_for_ideal(given | {"calibration": None}, "gloo")
         return Gloo(figures=gloo_figures(calibrated or "gloo"))
-    fitted = calibration(calibrated or "nccl")
+    fitted = calibration(calibrated or library)
     if library_version is not None:
         if not re.fullmatch(r"\d+\.\d+(\.\d+)?", library_version):
             raise InputError("library-version", library_version, "a version such as 2.27 or 2.27.3 belongs here")
-        note(f"versions are not told apart yet: NCCL {library_version} is timed with {fitted.source or fitted.name}")
-    return Nccl(fitted=fitted, nvls=nvls is not False, collnet=bool(sharp))
+        if said := version_note(library_version):
+            note(said)
+    return Nccl(library, fitted, nvls is not False, bool(sharp), version=library_version or "")
 
 
 _ONE_WAY = {

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from commsim.cli import collective_agreement as collectives
+from commsim.cli import memory_agreement as memory
 from commsim.cli import moe_agreement as moe
 from commsim.cli.options import Json, Plot
 from commsim.cli.output import display, document, points, table
@@ -23,6 +24,7 @@ from commsim.tables.records import Record
 from commsim.training.configs.rows import read_rows
 from commsim.units import counted
 from commsim.validation.agreement import Agreement
+from commsim.validation.carried import carried
 from commsim.validation.collectives import validate as validated_collectives
 from commsim.validation.measured import read_measured
 from commsim.validation.published import read_published
@@ -35,24 +37,33 @@ MOST_LISTED = 12
 
 def validate(
     what: Annotated[
-        Literal["training", "collectives", "moe"],
-        typer.Argument(metavar="WHAT", help="What is predicted: training, collectives or moe (dispatch and combine)."),
+        Literal["training", "memory", "collectives", "moe"],
+        typer.Argument(
+            metavar="WHAT", help="What is predicted: training, memory, collectives or moe (dispatch and combine)."
+        ),
     ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="training, moe: a CSV of published results (those that commsim ships); collectives: measured tables, "
+            help="training, moe, memory: a CSV of published results (those that commsim ships); collectives: measured tables, "
             "or folders of them.",
         ),
     ] = None,
     models: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="training: CSV of the models' architectures.")
+        Path | None, typer.Option(metavar="FILE", help="training, memory: CSV of the models' architectures.")
+    ] = None,
+    fits: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="memory: CSV of published results, which fitted.")
     ] = None,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Hold predictions against what others published."""
+    if what == "memory":
+        return _validate_memory(files or [], models, fits, as_json=as_json, plot=plot)
+    if fits:
+        raise InputError(f"validate {what}: fits", str(fits), "only memory asks what fits: leave this out")
     if what == "collectives":
         return _validate_collectives(files or [], models, as_json=as_json, plot=plot)
     if what == "moe":
@@ -63,9 +74,7 @@ def validate(
 def _validate_collectives(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:
     if models:
         raise InputError("validate collectives: models", str(models), "collectives have no models: leave this out")
-    if not files:
-        raise InputError("validate collectives", None, "FILE belongs here: measured tables, or a folder of them")
-    found = validated_collectives(*read_measured(files))
+    found = validated_collectives(*read_measured(files)) if files else validated_collectives(carried())
     if plot:
         from commsim.plots.agreement import collective_agreement
         from commsim.plots.canvas import save
@@ -84,6 +93,18 @@ def _validate_moe(files: list[Path], models: Path | None, *, as_json: bool, plot
 
         save(moe_agreement(found), plot)
     return document(moe.document(found)) if as_json else display(*moe.shown(found))
+
+
+def _validate_memory(
+    files: list[Path], models: Path | None, fits: Path | None, *, as_json: bool, plot: Path | None
+) -> None:
+    found = memory.validated(files, models, fits)
+    if plot:
+        from commsim.plots.canvas import save
+        from commsim.plots.memory import shares
+
+        save(shares(found), plot)
+    return document(memory.document(found)) if as_json else display(*memory.shown(found))
 
 
 def _validate_training(files: list[Path], models: Path | None, *, as_json: bool, plot: Path | None) -> None:

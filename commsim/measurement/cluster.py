@@ -10,6 +10,7 @@ from commsim.collectives.kinds import ALL_TO_ALL, SEND_RECV
 from commsim.errors import InputError
 from commsim.hardware import shelf
 from commsim.hardware.catalogue import load
+from commsim.libraries.calibration import calibration
 from commsim.libraries.nccl import Nccl
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from commsim.hardware.system import System
     from commsim.measurement.records import Measurement
 
-LIBRARIES = ("nccl", "")
+LIBRARIES = {"nccl": "nccl", "": "nccl", "rccl": "rccl"}
 """Whose tables can be predicted; a benchmark that does not say which library it ran is one of NCCL's."""
 _UNTUNED = (ALL_TO_ALL, SEND_RECV)
 """What NCCL does by sends and receives, whatever algorithm and protocol it was told."""
@@ -104,11 +105,14 @@ def library(table: Measurement) -> Nccl:
     InputError for a library that cannot be predicted, and for settings that name no algorithm or protocol.
     """
     if table.library not in LIBRARIES:
-        raise InputError("library", table.library, "only nccl is predicted")
+        raise InputError("library", table.library, "only nccl and rccl are predicted")
     said = table.settings
     on = _setting(said, "nvls", "NCCL_NVLS_ENABLE")
     tuned = table.op not in _UNTUNED
+    name = LIBRARIES[table.library]
     return Nccl(
+        name=name,
+        fitted=calibration(name),
         nvls=on is None or on.lower() not in _OFF,
         collnet=said.get("NCCL_COLLNET_ENABLE") == "1",
         algorithm=_alone(_setting(said, "algorithm", "NCCL_ALGO")) if tuned else None,

@@ -10,6 +10,8 @@ from commsim.figures import Figure
 
 FITTED_ON = "NCCLTESTS"
 """The source that a figure cites when it was fitted on measured collectives."""
+_REPEATED = "as "
+"""How the note of a figure begins that is another one, too."""
 
 
 class Constants(NamedTuple):
@@ -20,8 +22,8 @@ class Constants(NamedTuple):
 
 
 def constants(calibration: object) -> Constants:
-    """Return the number of figures in a calibration, wherever they stand in it; defaults are none."""
-    found = [*_figures(calibration)]
+    """Return the number of figures in a calibration, wherever they stand in it, each once; defaults are none."""
+    found = [one for one in _figures(calibration) if not one.note.startswith(_REPEATED)]
     return Constants(len(found), sum(FITTED_ON in figure.source for figure in found))
 
 

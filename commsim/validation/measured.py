@@ -78,7 +78,7 @@ def _tables(path: Path) -> list[Measured]:
     published = _published(path)
     if published:
         return [
-            _judged(one, path.stem if len(published) == 1 else f"{path.stem}-{number}")
+            judged(one, path.stem if len(published) == 1 else f"{path.stem}-{number}")
             for number, one in enumerate(published, 1)
         ]
     found = measurements(path)
@@ -99,7 +99,8 @@ def _published(path: Path) -> list[Entry]:
     return [] if is_cut or not all(collectives.recognises(one) for one in found) else found
 
 
-def _judged(of: Entry, where: str) -> Measured:
+def judged(of: Entry, where: str) -> Measured:
+    """Return a published table with what its publisher says of it. InputError for what is no such table."""
     (table,) = collectives.read([of], where, is_cut=False)
     name = fields.text(of, "id", where, where)
     health = fields.text(of, "health", where, HEALTHY)

@@ -13,6 +13,7 @@ from commsim.hardware.nccl_xml.elements import opened, parse
 from commsim.libraries.nccl.allowed import allowed
 from commsim.libraries.nccl.communicator import Communicator
 from commsim.libraries.nccl.constants import constants, versions
+from commsim.libraries.nccl.found import Seen, digest, known
 from commsim.libraries.nccl.graphs import Graph, Graphs
 from commsim.libraries.nccl.knobs import Knobs
 from commsim.libraries.nccl.search.detect import detect
@@ -132,21 +133,32 @@ def _least(graphs: list[Graph]) -> Graph:
 @lru_cache(maxsize=256)
 def formed(node: Node, nodes: int, knobs: Knobs, version: str) -> Communicator:
     """Return the communicator of so many nodes that are all alike."""
-    machine = node.machine(version)
+    inter = nodes > 1
+    usual = not node.collnet and replace(knobs, algo="", proto="") == _DEFAULT
+    seen = (known(key(node, version, inter=inter)) if usual else None) or see(node, knobs, version, inter=inter)
     return Communicator(
-        ranks=nodes * len(machine.gpus),
+        ranks=nodes * seen.gpus,
         nodes=nodes,
-        capability=machine.capability,
-        graphs=_found(node, knobs, version, inter=nodes > 1),
-        cpu=machine.cpu,
-        highest_capability=machine.highest_capability,
-        nvswitch=machine.switched,
+        capability=seen.capability,
+        graphs=seen.graphs,
+        cpu=seen.cpu,
+        highest_capability=seen.highest_capability,
+        nvswitch=seen.switched,
         knobs=knobs,
         constants=constants(version),
     )
 
 
+def key(node: Node, version: str, *, inter: bool) -> str:
+    """Return by what a search is known: versions with the same constants search alike."""
+    return digest(node.xml, node.members, constants(version).version, inter=inter)
+
+
 @lru_cache(maxsize=256)
-def _found(node: Node, knobs: Knobs, version: str, *, inter: bool) -> Graphs:
-    """The graphs of a node, searched for once: they are the same for any number of nodes above one."""
-    return find(node.machine(version), constants(version), knobs, inter=inter)
+def see(node: Node, knobs: Knobs, version: str, *, inter: bool) -> Seen:
+    """Return what NCCL sees of a node and finds, searched for once: the same for any number of nodes above one."""
+    machine = node.machine(version)
+    graphs = find(machine, constants(version), knobs, inter=inter)
+    return Seen(
+        len(machine.gpus), machine.capability, machine.highest_capability, machine.cpu, machine.switched, graphs
+    )

@@ -1,0 +1,70 @@
+"""Is a group the communicator that NCCL would form of it?"""
+
+from __future__ import annotations
+
+import pytest
+
+from commsim.collectives.layout import Layout
+from commsim.hardware.catalogue import load
+from commsim.libraries.nccl.form import of_system
+from commsim.libraries.nccl.group import Seats, communicator, seats
+from commsim.libraries.nccl.knobs import Knobs
+from commsim.libraries.nccl.team import team
+
+BOXES = load("hgx-h100", nodes=4).topology
+RACKS = load("gb200-nvl72", nodes=36).topology
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        (Layout.first(8), Seats(1, 1, ())),
+        (Layout.first(32), Seats(4, 1, ())),
+        (Layout.first(4), Seats(1, 1, (0, 1, 2, 3))),
+        (Layout(((4, 8),), ((8, 1),)), Seats(4, 1, (0,))),
+        (Layout(((2, 4), (4, 8)), ((4, 1),)), Seats(4, 1, (0, 4))),
+        (Layout.of([0, 1, 9]), None),
+        (Layout.of([0, 9]), None),
+    ],
+)
+def test_seats(layout: Layout, said: Seats | None) -> None:
+    assert seats(layout, BOXES, 8) == said
+
+
+def test_a_rack_is_one_node_of_as_many_hosts_as_are_used() -> None:
+    assert seats(Layout.first(72), RACKS, RACKS.domain_size) == Seats(1, 18, ())
+    assert seats(Layout.first(8), RACKS, RACKS.domain_size) == Seats(1, 2, ())
+    assert seats(Layout.first(144), RACKS, RACKS.domain_size) == Seats(2, 18, ())
+
+
+def test_the_communicator_of_all_is_that_of_the_system() -> None:
+    system = load("hgx-h100", nodes=4)
+    found, said = communicator(Layout.first(32), system.topology, Knobs()), of_system(system)
+    assert found is not None
+    assert (found.ranks, found.nodes, found.graphs, found.cpu) == (said.ranks, said.nodes, said.graphs, said.cpu)
+
+
+def test_who_is_no_communicator() -> None:
+    """Other GPUs, switches that NCCL's XML has no words for, and groups that sit unevenly."""
+    for name in ("mi300x", "dgx-2"):
+        topology = load(name).topology
+        assert communicator(Layout.first(topology.size), topology, Knobs()) is None
+    assert communicator(Layout.of([0, 1, 9]), BOXES, Knobs()) is None
+
+
+def test_teams() -> None:
+    """PCIe GPUs below one switch reach each other, across processors they go through memory (NCCL: PIX and SYS)."""
+    box = load("hgx-a100").topology
+    found = team(Layout.first(8), box, Knobs())
+    assert (found.ranks, found.nodes, found.channels, found.staged, found.inside) == (8, 1, 24, False, "nvlink3")
+    pair, all_eight = (team(Layout.first(n), load("pcie-l40s").topology, Knobs()).staged for n in (2, 8))
+    assert (pair, all_eight) == (False, True)
+
+
+def test_channels_behind_the_network() -> None:
+    """NICs of 50 GB/s: four channels a peer for a pair of nodes of one GPU; one when 128 ranks speak to each other."""
+    few = team(Layout(((2, 8),)), BOXES, Knobs())
+    many_boxes = load("hgx-h100", nodes=16).topology
+    many = team(Layout.first(128), many_boxes, Knobs())
+    assert few.behind_network(1) == 4
+    assert many.behind_network(120) == 8

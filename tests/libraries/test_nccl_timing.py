@@ -1,0 +1,73 @@
+"""Do times follow from what ways cost?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from commsim.libraries.library import CHANNELS, LATENCY
+from commsim.libraries.nccl.timing import LARGEST_PIECE, PIECE, Sent, Streaming, Switched
+
+
+def cells(**values: float) -> dict[str, np.ndarray]:
+    return {name: np.array([[value]]) for name, value in values.items()}
+
+
+RING = {
+    "wait": 10e-6,
+    "opening": 0,
+    "rate": 1e-11,
+    "kind": 3,
+    "copy": 1e-10,
+    "drift": 0,
+    "share": 1e4,
+    "most": 20,
+    "slot": 5e5,
+    "fill": 0,
+}
+
+
+def test_the_busiest_of_links_and_channels_counts() -> None:
+    """1 GB: links 10 ms; 20 channels of 10 GB/s 5 ms, of 2.5 GB/s 20 ms. 100 bytes: nothing but the wait."""
+    sizes = np.array([100.0, 1e9])
+    seconds, limits = Streaming(**cells(**RING)).seconds(sizes)
+    assert seconds[0, 1] == pytest.approx(10e-6 + 10e-3)
+    assert limits.tolist() == [[LATENCY, 3]]
+    seconds, limits = Streaming(**cells(**{**RING, "copy": 4e-10})).seconds(sizes)
+    assert seconds[0, 1] == pytest.approx(10e-6 + 20e-3)
+    assert limits[0, 1] == CHANNELS
+
+
+def test_channels_are_opened_as_sizes_grow() -> None:
+    """One for 10 kB each, at 3 us: one of them for 5 kB, ten for 100 kB, twenty for 1 MB."""
+    seconds, _ = Streaming(**cells(**{**RING, "opening": 3e-6, "copy": 0, "rate": 0})).seconds(
+        np.array([5e3, 1e5, 1e6])
+    )
+    assert seconds[0].tolist() == pytest.approx([13e-6, 40e-6, 70e-6])
+
+
+def test_channels_drift_apart() -> None:
+    """10 ms of copying and a drift of 10 us: sqrt(10 ms x 10 us) = 316 us more; four times the bytes lose twice that."""
+    ring = Streaming(**cells(**{**RING, "wait": 0, "copy": 2e-10, "rate": 0, "drift": 10e-6}))
+    seconds, _ = ring.seconds(np.array([1e9, 4e9]))
+    lost = seconds[0] - np.array([10e-3, 40e-3])
+    assert lost.tolist() == pytest.approx([316.2e-6, 632.5e-6], rel=1e-3)
+
+
+def test_pieces_of_switches() -> None:
+    """From 16 to 128 KiB; what is smaller is waited for more often."""
+    columns = {"wait": 0, "rate": 0, "other": 1, "inside": 0, "kind": 0, "loop": 1e-6, "fill": 0}
+    one = Switched(**cells(**columns, unit=PIECE, largest=LARGEST_PIECE))
+    small, large = (one.seconds(np.array([size]))[0][0, 0] / size for size in (PIECE, 1e12))
+    assert small == pytest.approx(1e-6 / PIECE)
+    assert large == pytest.approx(1e-6 / LARGEST_PIECE)
+
+
+def test_parts_of_sends() -> None:
+    """Four channels of 20 GB/s up to 16 MiB each, then more of them, 32 at most."""
+    columns = {"wait": 0, "rate": 0, "kind": 0, "drift": 0, "part": 1, "peers": 1, "least": 4, "most": 32, "all": 32}
+    one = Sent(**cells(**columns, least_part=2**16, most_part=2**24, send=1 / 20e9))
+    sizes = np.array([2.0**16, 2.0**26, 2.0**28, 2.0**30])
+    assert one.channels(sizes).tolist() == [[1, 4, 16, 32]]
+    seconds, _ = one.seconds(sizes)
+    assert seconds[0, 1:].tolist() == pytest.approx([2**24 / 20e9, 2**24 / 20e9, 2**25 / 20e9])
