@@ -39,15 +39,15 @@ def validate(
     what: Annotated[
         Literal["training", "memory", "collectives", "moe"],
         typer.Argument(
-            metavar="WHAT", help="What is predicted: training, memory, collectives or moe (dispatch and combine)."
+            metavar="WHAT", help="What is predicted: training, memory, collectives or moe (dispatch, combine)."
         ),
     ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="training, moe, memory: a CSV of published results (those that commsim ships); collectives: measured tables, "
-            "or folders of them.",
+            help="training, memory, moe: a CSV of published results (those that commsim ships); collectives: measured "
+            "tables, or folders of them.",
         ),
     ] = None,
     models: Annotated[

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,15 @@ class Published:
 
 def read_published(path: Path) -> list[Published]:
     """Return the results of a table. InputError when it is no such table, or for a cell that cannot be read."""
+    rows = rows_of(path)
+    _check_columns(path, list(rows[0]) if rows else [])
+    results = [_result(str(path), number, row) for number, row in enumerate(rows, start=2)]
+    _check_names(path, [result.row_id for result in results])
+    return results
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table, text by column. InputError for what is no table, or is too long."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(islice(csv.DictReader(file), MOST_ROWS + 1))
@@ -95,10 +104,12 @@ def read_published(path: Path) -> list[Published]:
         raise InputError(str(path), str(error), "a readable CSV file belongs here") from None
     if len(rows) > MOST_ROWS:
         raise InputError(str(path), f"more than {MOST_ROWS} rows", f"at most {MOST_ROWS} results are read")
-    _check_columns(path, list(rows[0]) if rows else [])
-    results = [_result(str(path), number, row) for number, row in enumerate(rows, start=2)]
-    _check_names(path, [result.row_id for result in results])
-    return results
+    return rows
+
+
+def changed(result: Published, where: str, row: Mapping[str, str]) -> Published:
+    """Return the result with these cells in the place of its own. InputError for one that cannot be read."""
+    return replace(result, **{name: value for name, value in _cells(where, row) if name in row})
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
