@@ -67,7 +67,7 @@ class Said:
     timing: Timing
     kind: str
 
-    @property
+    @cached_property
     def seconds(self) -> Array:
         """Time of all its occurrences in one pass of the piece: a number, or an array where its size is one."""
         each = self.timing.seconds if np.ndim(self.traffic.size) else float(self.timing.seconds[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from commsim.errors import InputError
@@ -129,7 +129,14 @@ class Plan:
 
     def layout(self, group: str) -> Layout:
         """Return the ranks that act together, of all groups of that name (see `layouts.GROUPS`); remembered."""
-        return layout(self, group)
+        if group not in self._layouts:
+            self._layouts[group] = layout(self, group)
+        return self._layouts[group]
+
+    @cached_property
+    def _layouts(self) -> dict[str, Layout]:
+        """Those that were asked for: an estimate asks for few, many times."""
+        return {}
 
 
 @cache
