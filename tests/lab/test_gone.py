@@ -78,6 +78,7 @@ def _target(link: Path) -> str:
 
 
 @needs_root
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("what", "sent", "code", "said"),
     [

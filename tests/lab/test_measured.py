@@ -71,8 +71,8 @@ def test_faults() -> None:
 
 
 def test_two_groups_at_once_on_rails_of_their_own() -> None:
-    groups = ((0, 1), (2, 3))
-    wanted = experiment(two_level(4, 100, 50), ["all_reduce", "all_gather"], [MIB], groups=groups, iterations=4)
+    groups = ((0, 1, 2), (3, 4, 5))
+    wanted = experiment(two_level(6, 100, 50), ["all_reduce", "all_gather"], [MIB], groups=groups, iterations=4)
     assert not far(repeated(wanted))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_FOLLOWED = 240
 """Messages that are followed one by one: 16 ranks to each other. Of more, the busiest link is all that counts."""
-_SEED = 0
+_SEED, _PAIR = 0, 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Way:
 
     Gloo knows no machine: its rings go through the ranks in order, whatever joins them. `words` are the messages that
     are waited for in each round: two where a rank sends before it says that it is ready to receive, as data waits for
-    that word. `each`: a rank deals with all others one after another.
+    that word. `each`: a rank deals with all others one after another. `behind`: of two ranks, who sent first on their
+    one connection may make the other wait for this part of its data.
     """
 
     algorithm: str
@@ -52,6 +53,7 @@ class Way:
     reduces: bool = False
     words: float = 1.0
     each: bool = False
+    behind: float = 0.0
 
     def messages(self, n: int) -> float:
         """Return how many messages of n ranks are waited for in each round of the algorithm."""
@@ -60,12 +62,12 @@ class Way:
 
 WAYS = {
     ALL_REDUCE: Way("ring", ALL_REDUCE, reduces=True),
-    ALL_GATHER: Way("ring", ALL_GATHER, words=2.0),
+    ALL_GATHER: Way("ring", ALL_GATHER, words=2.0, behind=0.5),
     REDUCE_SCATTER: Way("ring", ALL_REDUCE, reduces=True),
     BROADCAST: Way("binomial_tree", BROADCAST, both_ways=False),
     REDUCE: Way("scatter_gather", REDUCE, reduces=True),
     ALL_TO_ALL: Way("direct", ALL_TO_ALL, words=1.5, each=True),
-    SEND_RECV: Way("pair", SEND_RECV),
+    SEND_RECV: Way("pair", SEND_RECV, behind=1.0),
 }
 """What torch.distributed does on gloo, whatever the size (gloo/allreduce.cc, allgather.cc, broadcast.cc, reduce.cc,
 alltoall.cc; torch's ProcessGroupGloo): its reduce-scatter is an all-reduce, of which each rank keeps its part. In an
@@ -105,10 +107,11 @@ class Gloo:
         Rounds of a ring follow each other everywhere alike. The messages of a broadcast and of an all-to-all share
         links as they come; of these many, the busiest link is all that is looked at.
         """
-        payload = self.figures.payload(both_ways=WAYS[op].both_ways)
+        way = WAYS[op]
+        payload = self.figures.payload(both_ways=way.both_ways)
         alone = float((cost.load / rates(cost.kinds, case)[0]).max(axis=1).sum()) / payload
         if op not in _DRAWN or where[0].size == 1:
-            return alone
+            return alone * (1 + self.figures.waiting * way.behind) if where[0].size == _PAIR else alone
         ranks, groups = where[0].size, where[0].groups
         if groups * (ranks - 1) * (ranks if op is ALL_TO_ALL else 1) > MOST_FOLLOWED:
             return alone * (1 + self.figures.waiting / 2) if op is ALL_TO_ALL else alone
