@@ -113,6 +113,31 @@ def recipe(
     cuda_graphs: Annotated[
         bool | None, typer.Option(rich_help_panel=_RECIPE, help="Launch kernels from graphs (no).")
     ] = None,
+    unfused: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_RECIPE,
+            help="In PyTorch's own kernels, by +: norm, loss ... (none).",
+        ),
+    ] = None,
+    loss_parallel: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Tensor ranks share the vocabulary (yes).")
+    ] = None,
+    expandable_segments: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Of PyTorch's allocator (yes).")
+    ] = None,
+    overlap_backward: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="Sums of input gradients behind matmuls (yes).")
+    ] = None,
+    dispatcher: Annotated[
+        str | None, typer.Option(rich_help_panel=_RECIPE, help="To experts: alltoall (as it is), deepep or hybridep.")
+    ] = None,
+    dropless: Annotated[
+        bool | None, typer.Option(rich_help_panel=_RECIPE, help="The host waits for the counts of tokens (yes).")
+    ] = None,
+    efficiency: Annotated[
+        float | None, typer.Option(rich_help_panel=_RECIPE, help="Of your trainer, to the best (1).")
+    ] = None,
     gradient_bytes: Annotated[
         float | None, typer.Option(metavar="B", rich_help_panel=_RECIPE, help="Of a gradient, kept and summed (4).")
     ] = None,

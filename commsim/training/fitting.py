@@ -106,6 +106,8 @@ def _of_absent_axes(setting: Setting) -> Iterator[InputError]:
         ("pipeline", "schedule", recipe.schedule, None),
         ("expert", "overlap-expert", recipe.overlap_expert, False),
         ("expert", "imbalance", recipe.imbalance, 1.0),
+        ("expert", "dispatcher", recipe.dispatcher, "alltoall"),
+        ("tensor", "overlap-backward", recipe.overlap_backward, True),
     )
     for axis, option, value, default in given:
         dense = axis == "expert" and not any(block.experts for block in model.blocks)

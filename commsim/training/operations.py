@@ -27,11 +27,12 @@ MODULES = ("core_attn", "layernorm", "mla_up_proj", "activation", "mlp", "moe_ac
 
 AT_ONCE: Recomputed = frozenset({"loss"})
 """What the loss keeps: its backward pass follows at once, so that it is there once, however much is in flight."""
-PLAIN = ("norm", "activation", "loss")
-"""What a trainer may leave to PyTorch's own kernels, one after the other, where others have one for all of it."""
+PLAIN = ("norm", "activation", "loss", "softmax", "clamp")
+"""What a trainer may leave to PyTorch's own kernels, one after the other, where others have one for all of it:
+`softmax` is that of unfused attention, `clamp` the activation of experts with biases."""
 
 GRADIENT_BYTES = 8.0
-"""A weight's gradient is added to one in fp32, which is read and written."""
+"""A weight's gradient is added to what is there, which is read and written: fp32, unless the recipe says otherwise."""
 SCORE_BYTES = 4.0
 """Logits, router scores and the softmax statistics of fused attention are fp32."""
 
@@ -41,9 +42,10 @@ class Shard:
     """What one rank is given: numbers, or arrays with one entry a plan.
 
     `tokens` is micro-batch × sequence / context; `element` the bytes of an activation, `saved` those that a matmul
-    keeps of a number of its input. With `sequence_parallel` the tensor ranks share the tokens wherever the hidden
-    dimension is whole. Unfused attention writes its scores to memory; `unfused` names what else PyTorch's own kernels
-    do. Without `loss_parallel` every tensor rank has all logits.
+    keeps of a number of its input, `gradient` those moved to add to a weight's gradient. With `sequence_parallel` the
+    tensor ranks share the tokens wherever the hidden dimension is whole. Unfused attention writes its scores to memory;
+    `unfused` names what else PyTorch's own kernels do. Without `loss_parallel` every tensor rank has all logits.
+    `copies` tells whether tokens are copied for each of their experts before they are sent.
     """
 
     tokens: Array
@@ -58,6 +60,8 @@ class Shard:
     saved: Array = 2.0
     unfused: frozenset[str] = NOTHING
     loss_parallel: bool = True
+    gradient: float = GRADIENT_BYTES
+    copies: bool = True
 
     @property
     def spread(self) -> Array:
@@ -85,7 +89,8 @@ class Operation:
 
     A matmul is `batch` products of m × k by k × n; attention has m queries, n keys seen on average, keys of width k and
     `batch` heads. `bytes` is what must cross HBM when every tensor is touched once. `recompute` names the modules that
-    repeat it; what is not `counted` is left out of the model's FLOPs.
+    repeat it; what is not `counted` is left out of the model's FLOPs. `accumulated` bytes are moved when the product is
+    added to what is there; `casts`: m × k must first be brought to the matmul's format.
     """
 
     name: str
@@ -101,16 +106,22 @@ class Operation:
     batch: Array = 1.0
     recompute: Recomputed = FULL
     counted: bool = True
+    accumulated: Array = 0.0
+    casts: bool = True
 
     @property
     def backward(self) -> tuple[Operation, ...]:
-        """The operations of the backward pass: a matmul has two, the gradients of its input and of its weight."""
+        """The operations of the backward pass: a matmul has two, the gradients of its input and of its weight.
+
+        The second finds both operands in the matmul's format: each was cast together with its transpose.
+        """
         if self.kind != "matmul":
             name = f"{self.name} gradient"
             return (dataclasses.replace(self, name=name, flops=self.backward_flops, bytes=self.backward_bytes),)
         of_input = dataclasses.replace(self, name=f"{self.name} input gradient", n=self.k, k=self.n)
         of_weight = dataclasses.replace(self, name=f"{self.name} weight gradient", m=self.k, k=self.m)
-        return of_input, dataclasses.replace(of_weight, bytes=self.backward_bytes)
+        added = self.backward_bytes - self.bytes
+        return of_input, dataclasses.replace(of_weight, bytes=self.backward_bytes, accumulated=added, casts=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +196,33 @@ def product(
     shape: tuple[Array, Array, Array, Array],
     *,
     split: Split,
-    gradient: Array = GRADIENT_BYTES,
+    gradient: Array | None = None,
     recompute: Recomputed = FULL,
     counted: bool = True,
 ) -> Operation:
-    """Return the matmul of shape (m, k, n, batch); `gradient` is bytes moved per element of the second gradient."""
+    """Return the matmul of shape (m, k, n, batch).
+
+    `gradient` is bytes moved per element of the second gradient (None: that of a weight).
+    """
     m, k, n, batch = shape
+    added = shard.gradient if gradient is None else gradient
     flops = 2 * m * k * n * batch
     moved = shard.element * (m * k + k * n + m * n) * batch
-    with_gradient = moved + (gradient - shard.element) * k * n * batch
-    sizes = {"m": m, "n": n, "k": k, "batch": batch}
+    with_gradient = moved + (added - shard.element) * k * n * batch
     return Operation(
-        name, "matmul", split, flops, moved, 2 * flops, with_gradient, **sizes, recompute=recompute, counted=counted
+        name,
+        "matmul",
+        split,
+        flops,
+        moved,
+        2 * flops,
+        with_gradient,
+        m=m,
+        n=n,
+        k=k,
+        batch=batch,
+        recompute=recompute,
+        counted=counted,
     )
 
 

@@ -40,7 +40,8 @@ class Piece:
 
     `formats` are the number formats of its matmuls and of the rest, `recomputed` the modules that run twice,
     `exchanged` and `sent` the widths that a token gives to other context ranks and sends to its experts, `tied` the
-    weights that the embedding on the first stage holds as well.
+    weights that the embedding on the first stage holds as well; `waits`: the host launches no kernel of the next piece
+    before it knows how many tokens each expert gets.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Piece:
     exchanged: Array = 0.0
     sent: float = 0.0
     tied: Array = 0.0
+    waits: bool = False
 
     @property
     def kept(self) -> Array:
@@ -75,6 +77,7 @@ def layer(setting: Setting, kind: str, recomputed: Recomputed) -> Piece:
         tuple(_joins(block, model.hidden, recomputed)),
         block.mixer.exchanged(setting.shard) if block.mixer else 0.0,
         float(block.experts.top_k * block.experts.sent(model.hidden)) if block.experts else 0.0,
+        waits=bool(block.experts) and recipe.dropless and not recipe.cuda_graphs,
     )
 
 

@@ -15,6 +15,8 @@ PRECISIONS: dict[str, tuple[str, str]] = {
     "nvfp4": ("nvfp4", "bf16"),
 }
 """For each precision the number format of the layers' matmuls, and of everything else (attention, logits)."""
+DISPATCHERS = ("alltoall", "deepep", "hybridep")
+"""All-to-all sends a token once to each of its experts; DeepEP and Hybrid-EP once to each place where it has some."""
 SAVED_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}
 """What a matmul keeps of each number of its input for its backward pass: the quantised number, of nvfp4 with the fp8
 scale of each sixteen (Transformer Engine)."""
@@ -32,8 +34,10 @@ class Recipe:
     schedules but 1F1B), `overlap_expert` = hiding dispatch behind compute. `imbalance` = tokens of the most
     loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None for the newest that
     the accelerator has. `loss_parallel` splits the vocabulary of the loss over the tensor ranks; `unfused` names what
-    PyTorch's own kernels do (norm, activation, loss, joined by `+`), `expandable_segments` is the setting of PyTorch's
-    allocator.
+    PyTorch's own kernels do (of PLAIN, joined by `+`), `expandable_segments` is the setting of PyTorch's allocator.
+    `overlap_backward` hides sums of input gradients behind the matmuls of weights' gradients. `dispatcher` = how tokens
+    reach their experts. `dropless`: every token does, and the host waits for their counts. `efficiency` = what the
+    trainer reaches of the rates that kernels are taken to reach.
     """
 
     global_batch: int
@@ -55,6 +59,10 @@ class Recipe:
     expandable_segments: bool = True
     gradient_bytes: float = 4.0
     weight_bytes: float = 2.0
+    overlap_backward: bool = True
+    dispatcher: str = "alltoall"
+    dropless: bool = True
+    efficiency: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what is no recipe; InputError."""
@@ -73,10 +81,14 @@ class Recipe:
                 raise InputError(name.replace("_", "-"), getattr(self, name), "bytes, such as 2 or 4, belong here")
         if not 1 <= self.imbalance < float("inf"):
             raise InputError("imbalance", self.imbalance, "a number of at least 1 belongs here")
+        if not 0 < self.efficiency <= _QUICKEST:
+            raise InputError("efficiency", self.efficiency, f"a share above 0, {_QUICKEST} at most, belongs here")
 
     def _check_names(self) -> None:
         if self.precision not in PRECISIONS:
             raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
+        if self.dispatcher not in DISPATCHERS:
+            raise InputError("dispatcher", self.dispatcher, "no such dispatcher", among=DISPATCHERS)
         for option, known in (("recompute", (*RECOMPUTE, *MODULES)), ("unfused", ("", *PLAIN))):
             unknown = [name for name in getattr(self, option).split("+") if name not in known]
             if unknown:
@@ -104,4 +116,4 @@ class Recipe:
         return PRECISIONS[self.precision][1]
 
 
-_MOST, _WIDEST = 10**9, 8
+_MOST, _WIDEST, _QUICKEST = 10**9, 8, 2

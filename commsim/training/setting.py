@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from commsim.training.plan import Plan
     from commsim.training.recipe import Recipe
 
-UNFUSED = "unfused"
+UNFUSED, ALL_TO_ALL = "unfused", "alltoall"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,4 +108,6 @@ def given(recipe: Recipe, micro_batch: Array, tensor: Array, context: Array, exp
         saved=recipe.saved_bytes,
         unfused=frozenset(recipe.unfused.split("+")),
         loss_parallel=recipe.loss_parallel,
+        gradient=2 * recipe.gradient_bytes,
+        copies=recipe.dispatcher == ALL_TO_ALL,
     )

@@ -41,11 +41,11 @@ Term = TypeVar("Term")
 def machine_of(setting: Setting, library: Library, case: Case = NOMINAL) -> Machine:
     """Return what times a setting in a case; remembered, so that settings on one system share what it has timed."""
     recipe, system = setting.recipe, setting.system
-    question = "machine", library, case, setting.kernel, recipe.cuda_graphs
+    question = "machine", library, case, setting.kernel, recipe.cuda_graphs, recipe.efficiency
 
     def made() -> Machine:
         tuned = kernels(system.accelerator, case, kernel=setting.kernel, cuda_graphs=recipe.cuda_graphs)
-        return Machine(tuned, library, case)
+        return Machine(tuned.slowed(system.gpus).at(recipe.efficiency), library, case)
 
     return remembered(system.topology, question, made) if _hashable(library) else made()
 

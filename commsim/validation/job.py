@@ -61,10 +61,8 @@ def _unmodelled(result: Published) -> Iterator[str]:
     """Yield what the source does say and an estimate cannot tell apart."""
     if result.packed:
         yield "samples are packed, but attention is counted over whole sequences"
-    if result.moe_dispatcher:
-        yield f"{result.moe_dispatcher} is taken for the library's all-to-all"
     if result.cuda_graph == "partial":
-        yield "all kernels are launched from graphs, not some"
+        yield "no kernel is launched from a graph, as experts are not"
     if (result.ep or 1) > 1 and not result.moe_balance:
         yield "tokens are spread evenly over the experts"
 
@@ -141,14 +139,38 @@ class _Filled:
             "overlap_tensor": said.tp > 1 and self._or("overlap_tensor", trainer.overlap_tensor and not model.experts),
             "overlap_data": self._or("overlap_data", trainer.overlap_data),
             "overlap_pipeline": said.overlap_pipeline,
-            "overlap_expert": bool(said.overlap_expert),
             "attention": _KERNELS.get(kernel, kernel),
-            "cuda_graphs": said.cuda_graph in {"full", "partial"},
+            "cuda_graphs": said.cuda_graph == "full",
             "loss_parallel": trainer.loss_parallel,
-            "unfused": "+".join(one for one in trainer.unfused.split("+") if not (said.fused_norm and one == "norm")),
             "expandable_segments": trainer.expandable_segments,
             "gradient_bytes": _bytes_of(self._or("gradient_format", trainer.gradients)),
+            "unfused": self._unfused(precision),
+            "overlap_backward": said.tp == 1 or trainer.overlap_backward,
+            **self._experts(model, architecture),
+            "efficiency": trainer.efficiency,
             "weight_bytes": 1.0 if trainer.gathers_fp8 and precision == "fp8" else 2.0,
+        }
+
+    def _unfused(self, precision: str) -> str:
+        """What PyTorch's own kernels do: as the trainer has it, unless the source names a kernel for it.
+
+        Transformer Engine's grouped matmuls in narrow formats do the activation of experts as well.
+        """
+        said = self.result
+        fused = {"norm": said.fused_norm, "clamp": precision != "bf16"}
+        plain = [one for one in self.trainer.unfused.split("+") if one and not fused.get(one)]
+        return "+".join([*plain, *(["softmax"] if said.attention_kernel == "torch" else [])])
+
+    def _experts(self, model: Model, architecture: str) -> dict[str, Any]:
+        """What the recipe says of experts. Tokens over a capacity are dropped, so that no count is waited for."""
+        said = self.result
+        if not model.experts:
+            return {}
+        usual = self.trainer.dispatcher.get(architecture, "alltoall")
+        return {
+            "dispatcher": self._or("moe_dispatcher", usual) if (said.ep or 1) > 1 else "alltoall",
+            "overlap_expert": bool(said.overlap_expert),
+            "dropless": said.moe_balance != "capacity" and said.capacity_factor is None,
         }
 
     def _recompute(self, model: Model) -> dict[str, Any]:

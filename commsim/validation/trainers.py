@@ -21,8 +21,8 @@ class Trainer:
     `attention` names the kernel by architecture (the newest of an architecture that is not named), `gathers_fp8`
     whether weights travel in fp8 when matmuls are fp8, `context` how keys and values travel. One that `rematerialises`
     computes as much again as memory demands; one that `splits_experts` puts the tensor axis on them, too, where it
-    folds. `overlap_tensor` is said of dense models; `loss_parallel`, `unfused` and `expandable_segments` are as in a
-    recipe.
+    folds. `overlap_tensor` is said of dense models. `overlap_backward`, `unfused`, `loss_parallel`,
+    `expandable_segments`, `dispatcher` (by architecture) and `efficiency` are as in a recipe.
     """
 
     name: str
@@ -34,70 +34,121 @@ class Trainer:
     gradients: str = "fp32"
     gathers_fp8: bool = False
     overlap_data: bool = True
+    overlap_backward: bool = True
+    unfused: str = ""
+    loss_parallel: bool = True
+    expandable_segments: bool = True
+    dispatcher: Mapping[str, str] = field(default_factory=dict)
+    efficiency: float = 1.0
     overlap_tensor: bool = False
     splits_experts: bool = False
     context: Literal["ring", "all_gather"] = "ring"
-    loss_parallel: bool = True
-    unfused: str = ""
-    expandable_segments: bool = True
     attention: Mapping[str, str] = field(default_factory=dict)
 
 
 _UNFUSED = dict.fromkeys(("volta", "ampere", "hopper"), UNFUSED)
 _FLASH_2 = {"hopper": "flash2"}
+_ONCE = {"hopper": "deepep", "blackwell": "hybridep", "blackwell-ultra": "hybridep"}
 
 TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     "megatron": (
         # Narayanan et al. 2021: gradients are all-reduced in fp16 after the last backward pass.
         Trainer(
             name="Megatron-LM of 2021",
+            expandable_segments=False,
             sequence=False,
             zero=0,
             overlap_data=False,
+            overlap_backward=False,
             gradients="fp16",
-            expandable_segments=False,
             attention=_UNFUSED,
+            unfused="loss",
+            efficiency=1.06,
         ),
         # Korthikanti et al. 2022 add sequence parallelism; selective recomputation exists because scores are written.
         Trainer(
             name="Megatron-LM of 2022",
+            expandable_segments=False,
             since=2022,
             zero=0,
             overlap_data=False,
             gradients="fp16",
-            expandable_segments=False,
             attention=_UNFUSED,
+            unfused="loss",
+            efficiency=1.07,
         ),
         # --use-flash-attn and --use-distributed-optimizer; bf16 gradients are accumulated and reduced in fp32.
         Trainer(
             name="Megatron-LM of 2023",
-            since=2023,
             expandable_segments=False,
+            since=2023,
             attention={"ampere": "flash1", "hopper": "flash2"},
+            unfused="loss",
         ),
         # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
         Trainer(name="Megatron-Core", since=2024, splits_experts=True),
     ),
-    # Performance recipes: tp_comm_overlap for dense models, grad_reduce_in_fp32=False, fp8_param_gather.
     "nemo": (
-        Trainer(name="NeMo recipes", gradients="bf16", gathers_fp8=True, overlap_tensor=True, splits_experts=True),
+        # Its launcher recomputes attention selectively, as its scores are written.
+        Trainer(name="NeMo of 2023", gradients="bf16", attention=_UNFUSED),
+        # Performance recipes: tp_comm_overlap for dense models, grad_reduce_in_fp32=False, fp8_param_gather.
+        Trainer(
+            name="NeMo recipes",
+            since=2024,
+            gradients="bf16",
+            gathers_fp8=True,
+            overlap_tensor=True,
+            splits_experts=True,
+        ),
     ),
-    "megatron-bridge": (  # as NeMo, but expert_tensor_parallel_size is 1
-        Trainer(name="Megatron-Bridge recipes", gradients="bf16", gathers_fp8=True, overlap_tensor=True),
+    "megatron-bridge": (  # as NeMo, but expert_tensor_parallel_size is 1, and tokens are sent once to each place
+        Trainer(
+            name="Megatron-Bridge recipes",
+            gradients="bf16",
+            gathers_fp8=True,
+            overlap_tensor=True,
+            unfused="clamp",
+            dispatcher=_ONCE,
+        ),
     ),
     # DeepSpeed reduces in the format of the gradients after the last micro-batch; its fused softmax writes the scores.
     "megatron-deepspeed": (
         Trainer(
-            name="Megatron-DeepSpeed",
+            name="Megatron-DeepSpeed of 2021",
+            expandable_segments=False,
             sequence=False,
             overlap_data=False,
+            overlap_backward=False,
             gradients="fp16",
-            expandable_segments=False,
             attention=_UNFUSED,
+            unfused="loss",
+            efficiency=0.88,
+        ),
+        Trainer(
+            name="Megatron-DeepSpeed",
+            expandable_segments=False,
+            since=2024,
+            sequence=False,
+            overlap_data=False,
+            overlap_backward=False,
+            gradients="fp16",
+            attention=_UNFUSED,
+            unfused="loss",
+            efficiency=1.04,
         ),
     ),
     "deepspeed": (
-        Trainer(name="DeepSpeed", sequence=False, zero=3, overlap_data=False, gradients="fp16", attention=_UNFUSED),
+        Trainer(
+            name="DeepSpeed",
+            sequence=False,
+            zero=3,
+            overlap_data=False,
+            overlap_backward=False,
+            gradients="fp16",
+            attention=_UNFUSED,
+            unfused="loss",
+            efficiency=0.6,
+        ),
     ),
     # Gradients stay bf16; all logits are gathered for PyTorch's cross entropy, norm and SwiGLU are PyTorch's kernels
     # (Aleph-Alpha/scaling: lm_head.py, cross_entropy.py, mlp.py, rms_norm.py).
@@ -114,15 +165,25 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     ),
     "internevo": (Trainer(name="InternEvo", gradients="bf16"),),
     # Each model of Pax has a checkpoint policy of its own; the result does not say which.
-    "jax": (Trainer(name="Pax", zero=3, gradients="bf16", rematerialises=True),),
+    "jax": (Trainer(name="Pax", zero=3, gradients="bf16", rematerialises=True, efficiency=0.93),),
     # MixedPrecision(reduce_dtype=bfloat16); PyTorch's scaled_dot_product_attention is FlashAttention 2.
     "fsdp": (Trainer(name="PyTorch FSDP", zero=3, gradients="bf16", attention=_FLASH_2),),
     # mixed_precision_reduce is float32, activation checkpointing selective by operation, context parallel all-gather.
     "torchtitan": (
-        Trainer(name="torchtitan", zero=3, recompute="selective", context="all_gather", attention=_FLASH_2),
+        Trainer(name="torchtitan of 2024", zero=3, recompute="selective", context="all_gather", attention=_FLASH_2),
+        Trainer(
+            name="torchtitan",
+            since=2025,
+            zero=3,
+            recompute="selective",
+            context="all_gather",
+            attention=_FLASH_2,
+            efficiency=0.91,
+        ),
     ),
 }
-"""By name, the oldest first; `trainer_of` tells which one a result was made with."""
+"""By name, the oldest first; `trainer_of` tells which one a result was made with. Efficiencies are fitted on published
+step times, against those whose figures say nothing else."""
 _FRAMEWORKS = {
     "torchtitan": "torchtitan",
     "nemo/": "nemo",

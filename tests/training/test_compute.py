@@ -15,7 +15,16 @@ from commsim.figures import is_range
 from commsim.hardware.catalogue import load
 from commsim.hardware.shelf import accelerator, names
 from commsim.libraries.calibration import Case
-from commsim.training.compute import _LAUNCH, NARROW, AttentionFigures, Kernels, kernel_figures, kernels
+from commsim.training.compute import (
+    _LAUNCH,
+    NARROW,
+    SPREAD,
+    AttentionFigures,
+    Kernels,
+    kernel_figures,
+    kernels,
+    slowest,
+)
 from commsim.training.operations import Operation, Shard, passing, product
 
 if TYPE_CHECKING:
@@ -43,6 +52,7 @@ def plain(**changes: object) -> Kernels:
         rates={"bf16": 1e15, "fp8": 2e15},
         peaks={"bf16": 1e15, "fp8": 2e15},
         memory=1e12,
+        stream=1e12,
         multiprocessors=100,
         tiles=((128.0, 128.0, 1.0),),
         attention=AttentionFigures(0.5, 0.4),
@@ -57,7 +67,7 @@ def test_never_above_the_roofline(m: float, n: float, k: float) -> None:
     one, chip = matmul(m, n, k), kernels(H100)
     seconds = chip.seconds(one, "bf16")
     assert seconds >= one.flops / chip.rates["bf16"] * (1 - 1e-12)
-    assert seconds >= max(one.bytes / chip.memory, chip.launch)
+    assert seconds >= max(one.bytes / chip.stream, chip.launch)
 
 
 @given(DIMS, DIMS, DIMS, st.integers(0, 4096))
@@ -70,13 +80,13 @@ def test_more_of_anything_never_takes_less(m: float, n: float, k: float, more: i
 
 def test_waves_are_full_or_wait() -> None:
     """100 multiprocessors: 100 tiles take one wave, 101 take two (NVIDIA, Matrix Multiplication Background)."""
-    chip = plain(memory=1e15)
+    chip = plain(stream=1e15)
     one, two = (chip.seconds(matmul(128 * tiles, 128, 2**20), "bf16") for tiles in (100, 101))
     assert two == pytest.approx(2 * one)
 
 
 def test_tiles_are_full_or_padded() -> None:
-    chip = plain(memory=1e15)
+    chip = plain(stream=1e15)
     whole, part = (chip.seconds(matmul(rows, 128 * 100, 2**20), "bf16") for rows in (128, 65))
     assert part == whole
 
@@ -108,6 +118,38 @@ def test_narrow_formats_are_cast_first() -> None:
     wide, narrow = (plain().seconds(matmul(12800, 12800, 8192), form) for form in ("bf16", "fp8"))
     assert "fp8" in NARROW
     assert narrow == pytest.approx(wide / 2 + 4 * 12800 * 8192 / 1e12)
+
+
+def test_a_gradient_finds_its_operands_cast_and_is_added_to_what_is_there() -> None:
+    """The gradient of the weight: no cast, and 8 bytes an element that nothing hides, 2 of which every product has."""
+    chip, one = plain(), matmul(12800, 12800, 8192)
+    of_input, of_weight = (chip.seconds(part, "fp8", backward=True) for part in one.backward)
+    assert of_input == pytest.approx(chip.seconds(one, "fp8") + 4 * 12800 * (12800 - 8192) / 1e12, rel=0.01)
+    plainly = dataclasses.replace(one.backward[1], accumulated=0.0, bytes=one.bytes)
+    assert of_weight == pytest.approx(chip.seconds(plainly, "fp8") + 6 * 12800 * 8192 / 1e12)
+
+
+def test_less_power_for_each_flop_is_a_lower_clock() -> None:
+    """500 W instead of 700 W: between the cube root and the power itself."""
+    full, less = (kernels(accelerator(name)) for name in ("h100", "h100-sxm-96gb-500w"))
+    assert (500 / 700) < less.rates["bf16"] / full.rates["bf16"] < (500 / 700) ** (1 / 3)
+    assert less.rates["fp8"] / less.peaks["fp8"] <= accelerator("h100").achieved["fp8"]
+    plenty = dataclasses.replace(H100, power=7000.0)
+    assert kernels(plenty).rates["bf16"] == pytest.approx(989e12 * H100.achieved["bf16"]), "no more than at its best"
+
+
+def test_the_slowest_of_many_is_waited_for() -> None:
+    """Mean of the largest of n normal numbers: 1.42 of 8, 2.51 of 100 (tables of order statistics)."""
+    assert slowest(1) == 0
+    assert [slowest(n) for n in (8, 100)] == pytest.approx([1.42, 2.51], abs=0.04)
+    many = plain().slowed(1024)
+    assert many.rates["bf16"] == pytest.approx(1e15 / (1 + SPREAD * slowest(1024)))
+    assert many.memory == plain().memory
+
+
+def test_a_trainer_that_reaches_half_takes_twice() -> None:
+    chip, one = plain(launch=0.0), matmul(4096, 4096, 4096)
+    assert chip.at(0.5).seconds(one, "fp8") == pytest.approx(2 * chip.seconds(one, "fp8"))
 
 
 def test_arrays_are_many_questions_at_once() -> None:
@@ -174,6 +216,6 @@ def test_mistakes() -> None:
 
 def test_a_tile_pays_its_prologue_and_epilogue() -> None:
     """The same FLOPs in twice as many tiles of half the depth: each pays 128 elements of k beside its own."""
-    chip = plain(memory=1e18)
+    chip = plain(stream=1e18)
     deep, shallow = (chip.seconds(matmul(12800, n, k), "bf16") for n, k in ((128, 2048), (256, 1024)))
     assert shallow / deep == pytest.approx(2 * (1024 + 128) / (2048 + 128))

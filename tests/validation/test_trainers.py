@@ -16,7 +16,9 @@ from commsim.validation.trainers import TRAINERS, trainer_of
         ("megatron", "NeMo/Megatron-Core", 2025, "NeMo recipes"),
         ("megatron", "Megatron-Bridge/Megatron-Core", 2026, "Megatron-Bridge recipes"),
         ("fsdp", "NeMo AutoModel (PyTorch FSDP2)", None, "PyTorch FSDP"),
-        ("fsdp", "torchtitan", 2024, "torchtitan"),
+        ("fsdp", "torchtitan", 2024, "torchtitan of 2024"),
+        ("fsdp", "torchtitan", None, "torchtitan"),
+        ("megatron", "NeMo/Megatron", 2023, "NeMo of 2023"),
     ],
 )
 def test_who_was_it(name: str, framework: str, year: int | None, expected: str) -> None:

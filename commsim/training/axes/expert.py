@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 _PASSES: tuple[When, When] = ("forward", "backward")
 
 
+def _sent_once(setting: Setting) -> float:
+    """Return the share of a token's copies that leave it: one to each place that has some of its experts.
+
+    A place is a scale-up domain where the experts span several, else a rank. With evenly drawn experts k copies meet
+    on average n (1 - (1 - 1/n)^k) of n places.
+    """
+    chosen = next((block.experts.top_k for block in setting.model.blocks if block.experts), 1)
+    if setting.recipe.dispatcher == "alltoall":
+        return 1.0
+    ranks = setting.plan.layout("expert").ranks()[0]
+    domains = len({int(rank) for rank in ranks // setting.system.topology.domain_size})
+    places = domains if domains > 1 else len(ranks)
+    return float(places * (1 - (1 - 1 / places) ** chosen) / chosen)
+
+
 @dataclass(frozen=True, repr=False)
 class Expert(Axis):
     """Experts are dealt out; `tensor` ranks share each of them.
@@ -39,7 +54,7 @@ class Expert(Axis):
         """
         if not piece.sent:
             return ()
-        size = setting.bytes_of(piece.sent) / setting.plan.tensor * setting.imbalance
+        size = setting.bytes_of(piece.sent) / setting.plan.tensor * setting.imbalance * _sent_once(setting)
         behind: Behind = "pass" if setting.recipe.overlap_expert else "nothing"
         again = bool(piece.recomputed & {"moe", "layer"})
         moved = [

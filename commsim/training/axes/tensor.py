@@ -50,19 +50,20 @@ class Tensor(Axis):
         """What is said at a join.
 
         Backward, Megatron gathers the input again behind the matmul of the input's gradient, and scatters (or, without
-        sequence parallelism, sums) that gradient behind the matmul of the weight's. The rest waits, unless tensor
-        overlap hides it behind its own matmul.
+        sequence parallelism, sums) that gradient behind the matmul of the weight's, since 2022. The rest waits, unless
+        tensor overlap hides it behind its own matmul.
         """
         behind: Behind = "matmul" if setting.recipe.overlap_tensor else "nothing"
+        backward: Behind = "columns" if setting.recipe.overlap_backward else "nothing"
         if not self.sequence:
             return (
                 (ALL_REDUCE, join.scattered, "forward", "nothing"),
-                (ALL_REDUCE, join.gathered, "backward", "columns"),
+                (ALL_REDUCE, join.gathered, "backward", backward),
             )
         return (
             (ALL_GATHER, join.gathered, "forward", behind),
             (REDUCE_SCATTER, join.scattered, "forward", behind),
             (ALL_GATHER, join.scattered, "backward", behind),
-            (ALL_GATHER, join.gathered, "backward", "columns"),
-            (REDUCE_SCATTER, join.gathered, "backward", "columns"),
+            (ALL_GATHER, join.gathered, "backward", backward),
+            (REDUCE_SCATTER, join.gathered, "backward", backward),
         )

@@ -7,10 +7,11 @@ experts, latent ranks and the pattern of a hybrid; a result may override some of
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.training.block import Block, stack
+from commsim.training.block import Block, Norm, stack
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.experts import Experts
 from commsim.training.layers.feed_forward import FeedForward
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from commsim.training.layers.part import Mixer, Part
 
 _FAMILIES = {
+    "gpt-oss-20b": {"expert_bias": "1"},
+    "gpt-oss-120b": {"expert_bias": "1"},
     "bloom-family": {"vocab": "250880", "tied_embeddings": "1"},
     "vtrain-gpt-family": {"vocab": "51200", "tied_embeddings": "1"},
 }
-"""What the rows of families say in words: BLOOM's vocabulary (BigScience tr11-176B), GPT-2's as Megatron pads it."""
+"""What rows say in words, or not: gpt-oss's biases of experts (its config.json), BLOOM's vocabulary (BigScience
+tr11-176B), GPT-2's as Megatron pads it."""
 
 
 def read_rows(path: Path) -> dict[str, Mapping[str, str]]:
@@ -104,7 +108,9 @@ def _layers(cells: _Cells) -> list[Block]:
     windows = [sliding > 0 and number % (count // sliding) == 0 for number in range(count)]
     mixers = {windowed: _attention(cells, windowed=windowed) for windowed in set(windows)}
     parts = {is_dense: _dense(cells) if is_dense else _experts(cells) for is_dense in set(dense)}
-    return [Block.of(mixers[windowed], parts[is_dense]) for windowed, is_dense in zip(windows, dense)]
+    norm: Norm = "layer" if cells.get("activation") == "gelu" else "rms"
+    blocks = (Block.of(mixers[windowed], parts[is_dense]) for windowed, is_dense in zip(windows, dense))
+    return [replace(block, norm=norm) for block in blocks]
 
 
 def _attention(cells: _Cells, *, windowed: bool = False) -> Mixer:
@@ -126,7 +132,7 @@ def _experts(cells: _Cells) -> Part:
     count, top_k, width = (cells.count(column) for column in ("n_experts", "topk", "moe_ffn_hidden"))
     gated, latent = cells.count("gated_mlp", 0) == 1, cells.count("latent", 0) or None
     shared = cells.count("shared_ffn_hidden", 0)
-    return Experts(count, top_k, width, gated=gated, shared=shared, latent=latent)
+    return Experts(count, top_k, width, gated=gated, shared=shared, latent=latent, bias=cells.get("expert_bias") == "1")
 
 
 def _mamba(cells: _Cells) -> Mamba:

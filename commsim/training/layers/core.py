@@ -22,6 +22,8 @@ again, and the gradients of queries and keys, are as wide as the keys; those of 
 With equal widths that is 2.5 times the forward pass."""
 BACKWARD_BYTES = 2.0
 """The backward pass reads all that the forward pass reads and writes, and writes a gradient for each."""
+UNFUSED_SOFTMAX = 12.0, 14.0
+"""Elements that scaling, masking and a softmax in fp32 move when each is an operation of its own."""
 _CORE = union("core_attn")
 
 
@@ -85,9 +87,10 @@ class Core:
         scores = batch * queries * shard.sequence
         score = queries, float(self.key_width), shard.sequence, batch
         context = queries, shard.sequence, float(self.value_width), batch
+        forward, backward = UNFUSED_SOFTMAX if "softmax" in shard.unfused else (2.0, 3.0)
         operations = (
             product("scores", shard, score, split="heads", gradient=shard.element, recompute=_CORE),
-            passing("softmax", shard, 2 * scores, 3 * scores, split="heads", recompute=_CORE),
+            passing("softmax", shard, forward * scores, backward * scores, split="heads", recompute=_CORE),
             product("context", shard, context, split="heads", gradient=shard.element, recompute=_CORE),
         )
         mask = scores / shard.element

@@ -14,6 +14,9 @@ from commsim.training.layers.part import need_positive
 from commsim.training.operations import SCORE_BYTES, Operation, Shard, Stored, passing, union
 from commsim.training.projections import Lanes, Projection, Share, replicated
 
+CLAMPED_PASSES = 24.0, 45.0
+"""Widths that the activation of experts with biases moves when each of its operations is a kernel: bias, two copies out
+of the interleaved result, two clamps, scale, sigmoid, product, shift, product, router's weight (gpt-oss, 2025)."""
 _MOE = union("moe")
 _ACTIVATION = union("moe", "moe_act")
 _SHARED = union("moe", "shared_experts")
@@ -86,7 +89,8 @@ class Experts:
         up = next(number for number, part in enumerate(routed) if part.name == "expert up")
         before, (first, second), after = routed[:up], routed[up : up + 2], routed[up + 2 :]
         there, sort, activation, back = self._moves(hidden, shard)
-        return *before, self._choice(shard), there, sort, first, activation, second, sort, back, *after, *gates, *shared
+        to, fro = ((there, sort), (sort, back)) if shard.copies else ((sort,), (sort,))
+        return *before, self._choice(shard), *to, first, activation, second, *fro, *after, *gates, *shared
 
     def _choice(self, shard: Shard) -> Operation:
         """Return the softmax and the choice: scores read and written in fp32, and their gradient."""
@@ -96,14 +100,15 @@ class Experts:
     def _moves(self, hidden: int, shard: Shard) -> tuple[Operation, Operation, Operation, Operation]:
         """Return permutation, sorting by local expert (needed where tokens come from several ranks), activation, sum.
 
-        Copies are made and summed on the token's own rank; arriving tokens are read and written once more by sorting.
+        Copies are made and summed on the token's own rank, or where they arrive if tokens are sent once to each place;
+        arriving tokens are read and written once more by sorting.
         """
         sent = self.sent(hidden)
         own = shard.tokens / shard.tensor * sent
         copied = own * (1 + self.top_k)
         sorted_ = 2 * shard.rows(self.top_k) * sent * np.minimum(shard.expert * shard.expert_tensor - 1, 1)
         inner = shard.rows(self.top_k) * self.width / shard.expert_tensor
-        forward, backward = GATED_PASSES if self.gated else PLAIN_PASSES
+        forward, backward = self._passes(shard)
         return (
             passing("permute", shard, copied, copied, split="sequence", recompute=_MOE),
             passing("sort by expert", shard, sorted_, sorted_, split="experts", recompute=_MOE),
@@ -112,6 +117,12 @@ class Experts:
             ),
             passing("unpermute", shard, copied, copied, split="sequence", recompute=_MOE),
         )
+
+    def _passes(self, shard: Shard) -> tuple[float, float]:
+        """Widths that the activation moves, forward and backward."""
+        if self.bias and "clamp" in shard.unfused:
+            return CLAMPED_PASSES
+        return GATED_PASSES if self.gated else PLAIN_PASSES
 
     def stored(self, hidden: int, shard: Shard) -> tuple[Stored, ...]:
         """Return scores, the tokens that reached the experts, and the activation's input and result.

@@ -93,10 +93,11 @@ class LatentAttention:
 
     def _before(self, shard: Shard) -> Iterator[Operation]:
         latents = shard.spread * (self.kv_rank + (self.query_rank or 0))
-        rotated = shard.tokens * shard.lanes(self.heads) * self.key_dim
+        # a fused kernel turns the rope part of queries in place, and joins keys of their two parts (Megatron-Core)
+        turned = 2 * self.rope_dim + self.nope_dim + self.key_dim
+        rotated = shard.tokens * shard.lanes(self.heads) * turned
         yield passing("latent norm", shard, 2 * latents, 3 * latents, split="sequence", recompute=_UP)
-        # queries are rotated, keys joined from their two parts: both are read and written whole
-        yield passing("rotary embedding", shard, 4 * rotated, 4 * rotated, split="heads", recompute=_UP)
+        yield passing("rotary embedding", shard, rotated, rotated, split="heads", recompute=_UP)
         if self.indexer:
             yield self.indexer.operation(shard)
 
