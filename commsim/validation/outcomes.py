@@ -52,8 +52,8 @@ def read_outcomes(path: Path, results: Iterable[Published]) -> list[Outcome]:
     return [*found, *(Outcome(one, fits=True) for one in known if one.core and _source(one.source) in sources)]
 
 
-def _outcomes(path: Path, rows: Iterable[Mapping[str, str]], results: Iterable[Published]) -> Iterator[Outcome]:
-    like = {_source(one.source): one for one in results}
+def _outcomes(path: Path, rows: Iterable[Mapping[str, str]], results: list[Published]) -> Iterator[Outcome]:
+    like = {_source(one.source): one for one in reversed(results)}
     for line, row in enumerate(rows, start=2):
         where, said = f"{path}: line {line}", row["outcome"]
         if said in UNSCORED:

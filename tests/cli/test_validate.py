@@ -77,6 +77,11 @@ def test_hostile_tables(commsim: Callable[..., Answer], tmp_path: Path, content:
         ("collectives", MODELS),
         ("collectives", "nonesuch.json"),
         ("collectives", "nonesuch.json", "--models", MODELS),
+        ("training", "--fits", MODELS),
+        ("memory", MODELS),
+        ("memory", "--models", MODELS),
+        ("memory", MODELS, MODELS, "--models", MODELS, "--fits", MODELS),
+        ("memory", MODELS, "--models", MODELS, "--fits", MODELS),
     ],
 )
 def test_mistakes(commsim: Callable[..., Answer], arguments: tuple[str, ...]) -> None:
@@ -104,5 +109,35 @@ def test_collectives_for_people(commsim: Callable[..., Answer], tmp_path: Path) 
     answer = commsim("validate", "collectives", tmp_path, "--plot", tmp_path / "a.svg")
     assert answer.code == 0
     for said in ("4 rows of 1 table", "by band", "by op", "by machine", "degraded", "only nccl", "constants"):
+        assert said in answer.out
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def runs(folder: Path) -> tuple[str, ...]:
+    """A run that ran out of memory, one that fitted and one that cannot be, with what they need."""
+    columns = ("model_id", "n_gpus", "tp", "pp", "dp", "global_batch")
+    common = {name: cells()[name] for name in columns} | {"source": "Doe 2025", "model_overrides": "", "sp": ""}
+    common |= dict.fromkeys(("zero", "recompute", "kernel", "precision"), "")
+    tried = [("4", "65536", "OOM", "2"), ("1", "4096", "fits", "2"), ("1", "4096", "fits", "3")]
+    rows = [
+        {**common, "micro_batch": batch, "seq_len": length, "outcome": outcome, "tp": tensor}
+        for batch, length, outcome, tensor in tried
+    ]
+    results = write(folder / "results.csv", cells(source="Doe 2025"))
+    return "memory", str(write(folder / "runs.csv", *rows)), "--models", MODELS, "--fits", str(results)
+
+
+def test_memory_document(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    found = commsim("validate", *runs(tmp_path), "--json").document
+    assert [(case["fitted"], case["said_to_fit"]) for case in found["cases"]] == [(False, False), (True, True)]
+    assert found["cases"][0]["share_of_memory"] > 1 > found["cases"][1]["share_of_memory"]
+    assert found["summary"]["ran_out"] == {"count": 1, "right": 1, "share": 1.0}
+    assert found["summary"]["skipped"] == len(found["skipped"]) == 1
+
+
+def test_memory_for_people(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = commsim("validate", *runs(tmp_path), "--plot", tmp_path / "a.svg")
+    assert answer.code == 0
+    for said in ("of those that ran out", "by model", "by recompute", "by attention", "not compared"):
         assert said in answer.out
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
