@@ -73,29 +73,44 @@ class Ranks:
         return self.tensor, self.context, self.expert, self.micro_batch
 
 
-def profiles(job: Job, machine: Machine, ranks: Ranks, recompute: str) -> Profile:
-    """Return the profile of each of the ways, when that is computed again."""
-    found, parts = None, ranks.alike()
-    for places in parts:
-        part = _profiles(replace(job, recipe=replace(job.recipe, recompute=recompute)), machine, ranks.of(places))
-        if found is None:
-            found = Profile(np.empty((*part.values.shape[:2], len(ranks.tensor))), np.empty(len(ranks.tensor)))
-        found.values[:, :, places], found.buffers[places] = part.values, part.buffers
-    if found is None:
-        raise ValueError(ranks)  # a search without plans ends earlier
+def profiles(job: Job, machine: Machine, ranks: Ranks) -> Profile:
+    """Return the profile of each of the ways for each choice of what is computed again, choice after choice."""
+    count = len(ranks.tensor)
+    parts = {tuple(places.tolist()): _profiles(job, machine, ranks.of(places)) for places in ranks.alike()}
+    numbers, several, _ = next(iter(parts.values()))[0].values.shape
+    values = np.empty((numbers, several, count * len(job.choices.recompute)))
+    needed = np.empty(values.shape[2])
+    for places, found in parts.items():
+        for choice, part in enumerate(found):
+            there = np.array(places) + choice * count
+            values[:, :, there], needed[there] = part.values, part.buffers
+    return Profile(values, needed)
+
+
+def _profiles(job: Job, machine: Machine, ranks: Ranks) -> list[Profile]:
+    """The same, by choice, of ways along whose meshes the same axes speak: they say the same things in other sizes.
+
+    What is said takes as long whatever is computed again; only whether it is said again then depends on that.
+    """
+    every = [_pieces(job, ranks, recompute) for recompute in job.choices.recompute]
+    said = [_said(job, machine, every[0], ranks, place) for place in ranks.meshes]
+    needed = _stretched([buffers(one.traffic for some in of_mesh for one in some) for of_mesh in said], ranks)
+    spoken = [_joined([of_mesh[number] for of_mesh in said], ranks) for number in range(len(every[0]))]
+    found = []
+    for held in every:
+        first = _said(job, machine, held, ranks, ranks.meshes[0])
+        heard = [
+            [Heard(one.traffic, other.seconds) for one, other in zip(*both, strict=True)] for both in zip(first, spoken)
+        ]
+        found.append(profile(held, [passes(machine, *both) for both in zip(held, heard)], needed))
     return found
 
 
-def _profiles(job: Job, machine: Machine, ranks: Ranks) -> Profile:
-    """The same of ways along whose meshes the same axes speak, so that they say the same things in other sizes."""
-    sizes = (column.astype(float) for column in (ranks.tensor, ranks.context, ranks.expert))
-    every = Cuts(job.model, Plan(), job.recipe, job.system, given(job.recipe, ranks.micro_batch.astype(float), *sizes))
-    held = pieces(every)
-    said = [_said(job, machine, held, ranks, place) for place in ranks.meshes]
-    spoken = [_joined([of_mesh[number] for of_mesh in said], ranks) for number in range(len(held))]
-    both = [passes(machine, piece, heard) for piece, heard in zip(held, spoken)]
-    needed = [buffers(one.traffic for some in of_mesh for one in some) for of_mesh in said]
-    return profile(held, both, _stretched(needed, ranks))
+def _pieces(job: Job, ranks: Ranks, recompute: str) -> tuple[Piece, ...]:
+    """The pieces of the model in all ways to cut a micro-batch, when that is computed again."""
+    sizes = (column.astype(float) for column in (ranks.micro_batch, ranks.tensor, ranks.context, ranks.expert))
+    recipe = replace(job.recipe, recompute=recompute)
+    return pieces(Cuts(job.model, Plan(), recipe, job.system, given(recipe, *sizes)))
 
 
 def _said(job: Job, machine: Machine, held: Sequence[Piece], ranks: Ranks, place: slice) -> list[list[Said]]:

@@ -14,7 +14,6 @@ from commsim.training.chunks import Chunks, counted
 from commsim.training.links import links
 from commsim.training.memory import buffers
 from commsim.training.plan import Plan
-from commsim.training.profile import Profile
 from commsim.training.search.cuts import Cuts
 from commsim.training.search.profiles import Ranks, profiles
 from commsim.training.search.syncs import syncs
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from commsim.training.operations import Shard
     from commsim.training.passes import Machine
     from commsim.training.pipeline import Course
+    from commsim.training.profile import Profile
     from commsim.training.search.job import Job
     from commsim.training.search.space import Space
     from commsim.training.sync import Sync
@@ -101,11 +101,7 @@ class Table:
     @cached_property
     def _profiles(self) -> Profile:
         """[plan] numbered by `_profile_of`."""
-        job, (ranks, _) = self.job, self._ranks
-        parts = [profiles(job, self.machine, ranks, recompute) for recompute in job.choices.recompute]
-        return Profile(
-            np.concatenate([one.values for one in parts], axis=2), np.concatenate([one.buffers for one in parts])
-        )
+        return profiles(self.job, self.machine, self._ranks[0])
 
     @cached_property
     def _profile_of(self) -> Places:
