@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.cli import run as commsim
-from commsim.shipped import folder
+from commsim.shipped import ROOT
 from tests.lab.networks import needs_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MARK = "COMMSIM_TEST_MARK"
-NETWORK = str(folder("topologies") / "labs" / "one-switch.yaml")
+NETWORK = str(ROOT / "topologies" / "labs" / "one-switch.yaml")
 ENDLESS = ["--iterations", "1000"]
 LONG = 60.0
 
 
-def lab(mark: str, *more: str) -> subprocess.Popen[str]:
+def lab(mark: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     """Start the command; everything that it starts bears the mark in its environment."""
     code = "from commsim.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, "lab", NETWORK, "all_reduce", *more],
-        env={**os.environ, MARK: mark},
+        env={**os.environ, MARK: mark, "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,7 +89,7 @@ def _target(link: Path) -> str:
 )
 def test_nothing_is_left(tmp_path: Path, what: str, sent: int, code: int, said: str) -> None:
     mark, out = f"{os.getpid()}-{what}-{sent}", tmp_path / "run.jsonl"
-    started = lab(mark, *ENDLESS, "--out", str(out))
+    started = lab(mark, tmp_path, *ENDLESS, "--out", str(out))
     until(lambda: len(ranks(mark)) >= 8 and out.exists() and out.stat().st_size > 0)
     own = _target(Path("/proc/self/ns/net"))
     spaces = set(marked(mark).values()) - {own}
@@ -105,9 +105,9 @@ def test_nothing_is_left(tmp_path: Path, what: str, sent: int, code: int, said: 
 
 @needs_root
 @pytest.mark.usefixtures("alone")
-def test_two_at_once_do_not_see_each_other() -> None:
+def test_two_at_once_do_not_see_each_other(tmp_path: Path) -> None:
     marks = [f"{os.getpid()}-{number}" for number in range(2)]
-    started = [lab(mark, "--iterations", "2", "--json") for mark in marks]
+    started = [lab(mark, tmp_path, "--iterations", "2", "--json") for mark in marks]
     for one in started:
         answer, errors = one.communicate(timeout=2 * LONG)
         assert one.returncode == 0, errors
