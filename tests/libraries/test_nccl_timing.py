@@ -47,7 +47,7 @@ def test_channels_are_opened_as_sizes_grow() -> None:
 
 
 def test_channels_drift_apart() -> None:
-    """10 ms of copying and a drift of 10 us: sqrt(10 ms x 10 us) = 316 us more; four times the bytes lose twice that."""
+    """10 ms of copying and a drift of 10 us: sqrt(10 ms x 10 us) = 316 us more; four times the bytes lose twice it."""
     ring = Streaming(**cells(**{**RING, "wait": 0, "copy": 2e-10, "rate": 0, "drift": 10e-6}))
     seconds, _ = ring.seconds(np.array([1e9, 4e9]))
     lost = seconds[0] - np.array([10e-3, 40e-3])
