@@ -53,12 +53,16 @@ def _found(topology: Topology, ranks: int) -> Iterator[Cut]:
     """The units of which the ranks span more than one: a GPU, a node, a scale-up domain."""
     cell, node, domain = topology.cell, topology.gpus_per_node, topology.domain_size
     if ranks > 1:
-        rates = [sum(_rate(data) for _, _, data in cell.out_edges(gpu, data=True)) for gpu in gpus_of(cell)]
-        yield 1, max(rates), _reduces(topology, -1)
+        yield 1, max(_of_gpu(topology, gpu) for gpu in gpus_of(cell)), _reduces(topology, -1)
     if ranks > node:
         yield node, _leaving(topology, 0), _reduces(topology, 0)
     if ranks > domain > node:
         yield domain, _leaving(topology, topology.domain), _reduces(topology, topology.domain)
+
+
+def _of_gpu(topology: Topology, gpu: str) -> BytesPerSecond:
+    """The rate at which bytes can leave a GPU."""
+    return sum(_rate(data) * _others(topology, gpu, data) for *_, data in topology.cell.out_edges(gpu, data=True))
 
 
 def _leaving(topology: Topology, level: int) -> BytesPerSecond:
@@ -69,9 +73,15 @@ def _leaving(topology: Topology, level: int) -> BytesPerSecond:
     for lower, upper, data in cell.edges(data=True):
         tier = cell.nodes[lower]["tier"]
         idle = cell.nodes[lower]["part"] == "nic" and lower not in used
-        if tier <= level and (cell.nodes[upper]["tier"] > level or data.get("peers")) and not idle:
-            total += _rate(data) * spans[level] // spans[tier]
+        beside = data.get("peers") and tier == level
+        if tier <= level and (cell.nodes[upper]["tier"] > level or beside) and not idle:
+            total += _rate(data) * (spans[level] // spans[tier]) * _others(topology, lower, data)
     return total
+
+
+def _others(topology: Topology, name: str, edge: Mapping[str, Any]) -> int:
+    """How many vertices an edge joins a vertex with: its copies in all sibling units, or one."""
+    return topology.tiers[topology.cell.nodes[name]["tier"]].units - 1 if edge.get("peers") else 1
 
 
 def _reduces(topology: Topology, level: int) -> bool:
