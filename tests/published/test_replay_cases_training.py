@@ -161,15 +161,15 @@ def test_zero_3_over_ethernet(tmp_path: Path) -> None:
     assert two == pytest.approx(8.68, rel=0.25)
 
 
-@pytest.mark.parametrize(("gpus", "tokens_per_second"), [(2, 2.54), (4, 3.34)])
-def test_fsdp_gathers_all_weights_for_every_token(gpus: int, tokens_per_second: float) -> None:
-    """litgpt#607: Llama 2 7B on RTX A5000 without NVLink; taken: A6000's, which have the same PCIe.
+@pytest.mark.parametrize(("gpus", "tokens_per_second", "most"), [(2, 2.54, 1.2), (4, 3.34, 2.3)])
+def test_fsdp_gathers_all_weights_for_every_token(gpus: int, tokens_per_second: float, most: float) -> None:
+    """litgpt#607: Llama 2 7B on RTX A5000 without NVLink, 33.42 tokens/s on one; taken: A6000, which have the same PCIe.
 
-    With 4 GPUs the model is too slow by half more: it sends all through the root ports of both processors.
+    For two GPUs the gather is all that a token waits for; on four it is priced 2.2 times too slow.
     """
     gathered = seconds(load("pcie-a6000", gpus=gpus), "all_gather", 2 * parameters(model("llama2-7b")).total)
-    assert gathered == pytest.approx(1 / tokens_per_second, rel=0.2 if gpus == 2 else 1.3)
-    assert gathered > 5 / 33.42, "reading them from its own memory takes a fifth of it at most"
+    assert 0.9 < gathered * tokens_per_second < most
+    assert gathered > 5 / 33.42
 
 
 V100 = """
@@ -229,8 +229,8 @@ def test_fsdp_between_nodes_costs_a_quarter(tmp_path: Path) -> None:
 
 
 PLANS = {"MB039": (326, 326), "MB096": (5824, 5993), "MB195": (1611, 1712)}
-"""Llama 3.1 405B on 1,024, gpt-oss-120b on 64 and Qwen3-235B on 256 H100 among the published results that are shipped;
-the lowest and the highest tokens/s/GPU of several releases (Megatron-Bridge, performance summary, NeMo 25.11 to 26.06)."""
+"""Llama 3.1 405B on 1,024, gpt-oss-120b on 64 and Qwen3-235B on 256 H100, of the results that are shipped: the lowest
+and the highest tokens/s/GPU of several releases (Megatron-Bridge, performance summary, NeMo 25.11 to 26.06)."""
 
 
 @pytest.mark.parametrize("row", PLANS)
