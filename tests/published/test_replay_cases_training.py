@@ -163,7 +163,7 @@ def test_zero_3_over_ethernet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("gpus", "tokens_per_second", "most"), [(2, 2.54, 1.2), (4, 3.34, 2.3)])
 def test_fsdp_gathers_all_weights_for_every_token(gpus: int, tokens_per_second: float, most: float) -> None:
-    """litgpt#607: Llama 2 7B on RTX A5000 without NVLink, 33.42 tokens/s on one; taken: A6000, which have the same PCIe.
+    """litgpt#607: Llama 2 7B on RTX A5000 without NVLink, 33.42 tokens/s on one; taken: A6000, with the same PCIe.
 
     For two GPUs the gather is all that a token waits for; on four it is priced 2.2 times too slow.
     """
