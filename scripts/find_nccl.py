@@ -1,4 +1,4 @@
-"""Search once for what NCCL finds on the machines of the catalogue, and write topologies/nccl/found.csv.
+"""Search once for what NCCL finds on the catalogue's machines that exist, and write topologies/nccl/found.csv.
 
     python scripts/find_nccl.py
 
@@ -54,10 +54,10 @@ def parts(gpus: int) -> Iterator[Members]:
 
 def main() -> None:
     """Search, and write the file."""
-    rows = {}
+    file, rows = folder("topologies") / "nccl" / "found.csv", {}
     for name in names():
         system = load(name)
-        if system.accelerator.vendor != "NVIDIA":
+        if system.accelerator.vendor != "NVIDIA" or system.template:
             continue
         for node in nodes(system):
             for inter in (False, True):
@@ -67,8 +67,7 @@ def main() -> None:
                     continue
                 rows[key(node, "", inter=inter)] = row(key(node, "", inter=inter), seen)
         print(name, len(rows), flush=True)
-    file = folder("topologies") / "nccl" / "found.csv"
-    file.write_text("".join(line + "\n" for line in sorted(rows.values())), encoding="ascii")
+        file.write_text("".join(line + "\n" for line in sorted(rows.values())), encoding="ascii")
 
 
 if __name__ == "__main__":
