@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.training.axes import Context
+from commsim.training.compute import SPREAD
 from commsim.training.overlap import CONTENTION
+from commsim.training.passes import HOST
 from commsim.training.step import program_of
 
 if TYPE_CHECKING:
@@ -32,11 +34,24 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
     if setting.chunks.assumption:
         yield setting.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
+    yield f"the slowest of {setting.system.gpus} GPUs, whose rates differ by {SPREAD:.0%}, is waited for"
+    yield from _of_software(setting)
     yield from _of_plan(setting)
     yield from _straddling(setting, step)
     if recipe.matmul_format != recipe.other_format:
         yield f"layers' matmuls in {recipe.matmul_format}, attention and logits in {recipe.other_format}"
     yield f"{recipe.gradient_bytes:g} bytes a gradient, {recipe.weight_bytes:g} a weight, 12 a weight for Adam"
+
+
+def _of_software(setting: Setting) -> Iterator[str]:
+    """What the trainer's kernels, and its host, take for granted."""
+    recipe = setting.recipe
+    if recipe.efficiency != 1:
+        yield f"the trainer reaches {recipe.efficiency:g} of the rates that kernels are taken to reach (efficiency)"
+    if setting.model.experts and recipe.dropless and not recipe.cuda_graphs:
+        yield f"the host takes {HOST * 1e3:g} ms to launch a layer of experts forward, twice that backward (dropless)"
+    if setting.plan.expert > 1 and recipe.dispatcher != "alltoall":
+        yield f"{recipe.dispatcher} sends a token once to each place that has some of its experts"
 
 
 def _of_plan(setting: Setting) -> Iterator[str]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def shipped() -> Validation:
-    return validate(read_published(SHIPPED / "training.csv"), MODELS)
+    every = read_published(SHIPPED / "training.csv")
+    return validate([one for one in every if one.headline], MODELS)
 
 
 def test_a_case_is_measured_and_predicted() -> None:
@@ -71,7 +72,8 @@ def test_the_shipped_results_come_out_near(shipped: Validation) -> None:
     assert [one.row_id for one in shipped.skipped] == ["MB273"]  # 64 ranks of experts on 32
     errors = sorted(abs(case.error) for case in shipped.headline)
     assert len(errors) == 163
-    assert errors[len(errors) // 2] < 0.11
+    assert errors[len(errors) // 2] < 0.065
+    assert errors[int(len(errors) * 0.9)] < 0.22
 
 
 @pytest.mark.data
