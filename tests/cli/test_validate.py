@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Answer
 
 MODELS = str(SHIPPED / "models.csv")
-COLLECTIVES: dict[str, dict[str, str]] = {"low": {"health": "degraded"}, "rccl": {"library": "rccl"}}
+COLLECTIVES: dict[str, dict[str, str]] = {"low": {"health": "degraded"}, "rccl": {"library": "mpi"}}
 
 
 def test_document(commsim: Callable[..., Answer], tmp_path: Path) -> None:
@@ -73,7 +73,6 @@ def test_hostile_tables(commsim: Callable[..., Answer], tmp_path: Path, content:
         ("training", MODELS),
         ("training", "--models", MODELS),
         ("training", MODELS, MODELS, "--models", MODELS),
-        ("collectives",),
         ("collectives", MODELS),
         ("collectives", "nonesuch.json"),
         ("collectives", "nonesuch.json", "--models", MODELS),

@@ -87,6 +87,6 @@ def test_sends_are_not_tuned(table: Any) -> None:  # noqa: ANN401
 
 
 def test_other_libraries_are_not_predicted(table: Any) -> None:  # noqa: ANN401
-    with pytest.raises(InputError, match=r"^library: 'rccl'; only nccl"):
-        library(table(library="rccl"))
+    with pytest.raises(InputError, match=r"^library: 'mpi'; only nccl"):
+        library(table(library="mpi"))
     assert library(table(library="")).name == "nccl"

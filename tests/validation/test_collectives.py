@@ -59,7 +59,7 @@ def test_bands_and_views(tmp_path: Path) -> None:
 def test_what_is_skipped_says_why(tmp_path: Path) -> None:
     wrong: dict[str, dict[str, Any]] = {
         "b": {"system": "other"},
-        "c": {"library": "rccl"},
+        "c": {"library": "mpi"},
         "d": {"rows": []},
         "e": {"settings": {"algorithm": "X"}},
     }
@@ -72,8 +72,10 @@ def test_what_is_skipped_says_why(tmp_path: Path) -> None:
 
 
 def test_constants_are_counted() -> None:
+    """What is NCCL's own, and what nothing of NVIDIA's was measured of, is counted apart: 60 may be fitted."""
     every, fitted = constants(calibration("nccl"))
-    assert 0 <= fitted <= every <= 60
+    assert 40 < fitted <= 60
+    assert every > fitted
 
 
 @pytest.mark.data
