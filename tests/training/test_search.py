@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ import pytest
 import commsim as cs
 from commsim.errors import InputError
 from commsim.training.search.search import search
+from commsim.training.search.silent import Silent
+from commsim.training.search.table import Table
 from commsim.training.search.why import why_slower
 from commsim.training.steps import Step
 from tests.training.settings import machine
 
 if TYPE_CHECKING:
+    from commsim.training.search.job import Job
     from commsim.training.search.search import Search
 
 CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
@@ -66,6 +70,22 @@ def test_what_is_ruled_out_is_not_among_the_best(case: str) -> None:
     assert len(few.columns["tensor"]) <= len(every.columns["tensor"])
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_no_step_is_shorter_than_its_bound(case: str) -> None:
+    """Nor is any as short as it would be if nothing that is said took time."""
+    found = everything(case)
+    table, silent = Table(found.job, found.ranking.space), Table(_silent(found.job), found.ranking.space)
+    for loud, quiet in zip(table.courses, silent.courses, strict=True):
+        steps, free = table.steps(loud), silent.steps(quiet)
+        assert (steps.bound <= steps.seconds * (1 + 1e-12)).all()
+        assert (free.bound <= steps.bound * (1 + 1e-12)).all()
+        assert np.array_equal(free.held.total, steps.held.total)
+
+
+def _silent(job: Job) -> Job:
+    return replace(job, library=Silent())
+
+
 def _few(case: str) -> Search:
     model, gpus, options = CASES[case]
     return search(cs.model(model), machine(gpus), top=5, **options)
@@ -89,6 +109,17 @@ def test_what_is_found_can_be_estimated_from_the_package() -> None:
     found = everything("experts").best
     step = cs.estimate(cs.model("mixtral-8x7b"), found.plan, machine(16), **vars(found.recipe))
     assert (step.step_time, step.memory.total) == pytest.approx((found.step_time, found.memory), rel=1e-12)
+
+
+def test_rows_for_people_and_programs() -> None:
+    frame = cs.to_frame(everything("dense"))
+    assert frame.columns.tolist()[:1] + frame.columns.tolist()[-3:] == [
+        "plan",
+        "step_time_s",
+        "memory_bytes",
+        "why_not_first",
+    ]
+    assert len(frame) == 10
 
 
 def test_choices_are_kept() -> None:
