@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from commsim.collectives.algorithms import ALGORITHMS, Group
@@ -15,6 +16,7 @@ from commsim.collectives.kinds import ALL_REDUCE, ALL_TO_ALL
 from commsim.collectives.layout import Layout
 from commsim.collectives.price import price, priced
 from commsim.hardware.catalogue import load
+from commsim.libraries.nccl import Nccl
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -67,3 +69,12 @@ def test_cold_all_to_all(benchmark: BenchmarkFixture, system: str) -> None:
         return priced("direct", ALL_TO_ALL, Layout.first(machine.size), machine)
 
     assert benchmark(cold).load.sum() > 0
+
+
+@pytest.mark.parametrize("sizes", [1, 1000])
+@pytest.mark.parametrize("op", [ALL_REDUCE, ALL_TO_ALL], ids=lambda op: op.name)
+def test_nccl_times_a_priced_layout(benchmark: BenchmarkFixture, op: Collective, sizes: int) -> None:
+    """Aim: 100 us for one size, NCCL's pick and all its ways; 1,000 sizes are one expression."""
+    machine, asked = load("hgx-h100", nodes=4).topology, np.geomspace(1e3, 1e10, sizes)
+    nccl, layout = Nccl(), Layout.first(32)
+    assert benchmark(nccl.time, op, asked, layout, machine).seconds.min() > 0
