@@ -136,7 +136,8 @@ def _shown(one: Check) -> list[RenderableType]:
         said = f"[{colour}]{row.verdict}[/]"
         listed.add_row(show_size(row.size), number(row.busbw / 1e9), *beside_it, said)
     verdict = f"[bold {COLOURS[one.verdict]}]{one.verdict}[/]: {escape('; '.join(one.reasons))}"
-    return [listed, "", verdict, *points("what the file says", [*one.table.notes, *one.table.problems]), *_causes(one)]
+    told = points("what the file says", [*one.table.notes, *one.table.problems])
+    return [listed, "", verdict, *points("assumed, as is usual", one.assumed), *told, *_causes(one)]
 
 
 def _causes(one: Check) -> list[RenderableType]:

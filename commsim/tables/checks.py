@@ -25,6 +25,7 @@ def _check(check: Check) -> list[Record]:
             "reasons": list(check.reasons),
             "rows": records(check.rows),
             "causes": records(check.causes),
+            "assumptions": list(check.assumed),
             "notes": list(check.table.notes),
             "problems": list(check.table.problems),
         }

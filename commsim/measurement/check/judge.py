@@ -18,6 +18,7 @@ from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
 from commsim.measurement.check.sense import nonsense
 from commsim.measurement.cluster import cluster, named
+from commsim.units import counted
 
 if TYPE_CHECKING:
     from commsim.libraries.library import Library
@@ -38,7 +39,10 @@ TCP = "tcp"
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A table of a benchmark, judged: its rows, the verdict on the whole and why; `expected` beside a model."""
+    """A table of a benchmark, judged: its rows, the verdict on the whole and why; `expected` beside a model.
+
+    `assumed` says what is usual for such a machine and was taken for granted, as nobody said it.
+    """
 
     table: Measurement
     system: System | None
@@ -46,6 +50,7 @@ class Check:
     verdict: Verdict
     reasons: tuple[str, ...] = ()
     expected: Expected | None = None
+    assumed: tuple[str, ...] = ()
 
     @cached_property
     def causes(self) -> tuple[Suspect, ...]:
@@ -68,7 +73,18 @@ def check(
     InputError when the table leaves open what was measured, when it has no rows, and when the machine is too small.
     """
     found = system if isinstance(system, System) else _at_its_best(table, system, changes)
-    return _checked(table, found, library)
+    judged = _checked(table, found, library)
+    return judged if found is system else dataclasses.replace(judged, assumed=_assumed(table, found, changes))
+
+
+def _assumed(table: Measurement, system: System | None, changes: dict[str, Any]) -> tuple[str, ...]:
+    """The network between nodes, where neither the table nor the user says what it is."""
+    net = system.scale_out if system and system.nodes > 1 else None
+    stated = changes.keys() & {"nic", "nics_per_node"} or (table.nics and table.nics.bandwidth)
+    if system is None or net is None or stated:
+        return ()
+    nics = f"{counted(system.nics_per_node, 'NIC')} of {net.nic * 8 / 1e9:g} Gb/s a node, {net.fabric}"
+    return (f"{nics}: say --nic and --nics-per-node where it is another network",)
 
 
 def _at_its_best(table: Measurement, name: str | None, changes: dict[str, Any]) -> System | None:

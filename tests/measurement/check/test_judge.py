@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import commsim as cs
 from commsim.errors import InputError
 from commsim.measurement.check.judge import OF_THE_MODEL, beside, check
-from commsim.measurement.records import Row, Timing
+from commsim.measurement.records import Nics, Row, Timing
 from tests.measurement.check.tables import H100, SIZES, TWO, busbw, by_model, made
 
 GIB = 2.0**30
@@ -92,6 +92,16 @@ def test_the_machine_that_a_table_names() -> None:
     assert (found.system.name, found.system.gpus, found.verdict) == ("hgx-h100", 16, "good")
     halved = check(table, nic="200 Gb/s")
     assert halved.rows[-1].expected < found.rows[-1].expected  # type: ignore[operator]
+
+
+def test_what_is_assumed_of_the_network_is_said() -> None:
+    table = made("all_reduce", TWO, by_model("all_reduce", TWO))
+    (said,) = check(table, "hgx-h100").assumed
+    assert said.startswith("8 NICs of 400 Gb/s a node, infiniband")
+    assert not check(table, "hgx-h100", nic="200 Gb/s").assumed
+    assert not check(table, TWO).assumed
+    assert not check(dataclasses.replace(table, nics=Nics(8, 50e9)), "hgx-h100").assumed
+    assert not check(made("all_reduce", H100, by_model("all_reduce", H100)), "hgx-h100").assumed
 
 
 def test_nothing_measured() -> None:

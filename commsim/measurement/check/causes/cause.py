@@ -33,7 +33,8 @@ class Cause:
 
     `left` is the share of the bandwidth of the links of those kinds that is left, between a least and a most; a cause
     that leaves open less explains more. `without` changes the library instead. `settings` are patterns of settings
-    (`NAME=value`) that bring it about; `expected` says for whom it is a cause.
+    (`NAME=value`) that bring it about, `refuted` one of settings in which it is not so; `applies` says for whom it is a
+    cause at all.
     """
 
     name: str
@@ -44,11 +45,16 @@ class Cause:
     left: Callable[[Expected], Left] = lambda _: (1.0, 1.0)
     without: Callable[[Library], Library] | None = None
     settings: tuple[str, ...] = ()
+    refuted: str = ""
 
     def said(self, settings: str) -> str:
         """Return the setting that brings it about, as the run states it; "" when none does."""
         found = (re.search(pattern, settings, re.IGNORECASE) for pattern in self.settings)
         return next((one[0] for one in found if one), "")
+
+    def ruled_out(self, settings: str) -> bool:
+        """Return whether the run says that it is not so."""
+        return bool(self.refuted and re.search(self.refuted, settings) and not self.said(settings))
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class Suspect:
     @property
     def finding(self) -> str:
         """What the curve says if this is the cause, in words."""
+        if not self.cause.kinds and not self.cause.without:
+            return "what it costs is not known"
         if not self.cause.kinds:
             return f"explains {self.explained:.0%} of what is missing"
         links = " and ".join(NAMES[kind] for kind in self.cause.kinds)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from commsim.collectives.kinds import ALL_REDUCE, ALL_TO_ALL, SEND_RECV
 from commsim.libraries.nccl import Nccl
 from commsim.measurement.check.causes.cause import Cause, Left
+from commsim.measurement.check.causes.regressions import regression
 
 if TYPE_CHECKING:
     from commsim.libraries.library import Library
@@ -71,13 +72,25 @@ def _uneven(of: Expected) -> bool:
 
 CAUSES = (
     Cause(
+        "no-warm-up",
+        "the first calls were timed, in which connections are made",
+        "measure again with -w 5 (warm-up iterations) and -n 20",
+        lambda of: of.table.settings.get("warmup") == "0",
+        settings=(r"\bwarmup=0\b",),
+    ),
+    Cause(
         "nvls-off",
         "NVLink switches do not reduce (NVLS is off)",
         "leave NCCL_NVLS_ENABLE unset; look for 'NVLS multicast support is not available' in NCCL_DEBUG=INFO; the "
         "fabric manager must run, and containers need its device files",
         lambda of: of.table.op is ALL_REDUCE and _has(of, "nvlink"),
         without=_without_nvls,
-        settings=(r"NCCL_NVLS_ENABLE\s*=\s*0", r"NVLS (is )?(off|not used|not available)", r"nvls=False"),
+        settings=(
+            r"NCCL_NVLS_ENABLE\s*=\s*0",
+            r"NVLS (is )?(off|not used|not available)",
+            r"nvls=False",
+            r"nvls_multicast=unavailable",
+        ),
     ),
     Cause(
         "one-nic",
@@ -86,7 +99,7 @@ CAUSES = (
         lambda of: _several(of) and _nics(of) > 1,
         NICS,
         lambda of: (1 / _nics(of), 1 / _nics(of)),
-        settings=(r"NCCL_IB_HCA\s*=\s*[^^,\s]+(?=\s|$)",),
+        settings=(r"NCCL_IB_HCA\s*=\s*[^^,\s]+(?=\s|$)", r"\bports=1\b"),
     ),
     Cause(
         "half-rails",
@@ -111,6 +124,7 @@ CAUSES = (
             r"\bsockets\b",
             r"IB not enabled",
         ),
+        refuted=r"network=(?!Socket)",
     ),
     Cause(
         "gpudirect-hindered",
@@ -129,7 +143,18 @@ CAUSES = (
         _several,
         NICS,
         lambda _: (0.3, 0.7),
-        settings=(r"NCCL_NET_GDR_LEVEL\s*=\s*(LOC|0)\b",),
+        settings=(r"NCCL_NET_GDR_LEVEL\s*=\s*(LOC|0)\b", r"gpudirect=no"),
+        refuted=r"gpudirect=yes",
+    ),
+    Cause(
+        "version-regression",
+        "this version of NCCL is slower than others here",
+        "run another version and compare (commsim check --baseline): 2.11 to 2.16 over few NICs (NVIDIA/nccl#837), "
+        "all-to-all in 2.19 and 2.20 (NVIDIA/nccl#1316: unset NCCL_NCHANNELS_PER_NET_PEER), rings through one port "
+        "from 2.25 on (NVIDIA/nccl-tests#352: NCCL_PXN_DISABLE=1)",
+        lambda of: regression(of) is not None,
+        NICS,
+        lambda of: getattr(regression(of), "left", (1.0, 1.0)),
     ),
     Cause(
         "crowded-network",
@@ -147,7 +172,8 @@ CAUSES = (
         lambda of: _alone(of) and _has(of, "nvlink"),
         NVLINKS,
         lambda of: _of_rate(_scale_up_rate(of), STAGED),
-        settings=(r"NCCL_P2P_DISABLE\s*=\s*1", r"NCCL_P2P_LEVEL\s*=\s*LOC"),
+        settings=(r"NCCL_P2P_DISABLE\s*=\s*1", r"NCCL_P2P_LEVEL\s*=\s*LOC", r"between_gpus=SHM"),
+        refuted=r"between_gpus=P2P",
     ),
     Cause(
         "nvlink-off",
@@ -166,7 +192,8 @@ CAUSES = (
         lambda of: _alone(of) and not _has(of, "nvlink"),
         PCIE,
         lambda _: (0.03, 0.6),
-        settings=(r"NCCL_P2P_DISABLE\s*=\s*1", r"P2P.{0,8}disabled"),
+        settings=(r"NCCL_P2P_DISABLE\s*=\s*1", r"P2P.{0,8}disabled", r"between_gpus=SHM"),
+        refuted=r"between_gpus=P2P",
     ),
     Cause(
         "few-channels",

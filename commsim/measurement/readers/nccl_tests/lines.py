@@ -34,6 +34,9 @@ KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("failure", "# error:", r"# (error: .*)"),
         ("setting", "set by environment", r"([NR]CCL_\w+) set by environment to (\S+?)\.?\s*$"),
         ("network", "Using network", r"Using network (\w+(?: \w+)?)"),
+        ("ports", "NET/IB : Using", r"NET/IB : Using((?:\s+\[\d+\][\w.-]+:\d+/\w+)+)"),
+        ("transport", " via ", r"NCCL INFO Channel \d+.* via (P2P|SHM|NET/IB\w*)(?:/\S*?(GDRDMA))?"),
+        ("multicast", "NVLS multicast", r"NVLS multicast support is not (available)"),
         ("library", "CCL version", r"(NCCL|RCCL) version\s*:?\s*(\d+\.\d+(?:\.\d+)?)(\S*)"),
         ("op", "NCCL INFO", r"NCCL INFO (\w+): (?:opCount|\d+ Bytes -> Algo)"),
     )

@@ -119,5 +119,20 @@ class Run:
     def _network(self, found: re.Match[str]) -> None:
         self.settings["network"] = found[1]
 
+    def _ports(self, found: re.Match[str]) -> None:
+        """How many ports of InfiniBand or RoCE are used; their names are not kept."""
+        self.settings["ports"] = str(found[1].count("["))
+
+    def _transport(self, found: re.Match[str]) -> None:
+        """How GPUs of a node reach each other, and whether NICs read their memory: `no` once one channel does not."""
+        if found[1].startswith("NET"):
+            known = self.settings.get("gpudirect", "yes")
+            self.settings["gpudirect"] = known if found[2] else "no"
+        else:
+            self.settings["between_gpus"] = found[1] if self.settings.get("between_gpus") != "SHM" else "SHM"
+
+    def _multicast(self, _: re.Match[str]) -> None:
+        self.settings["nvls_multicast"] = "unavailable"
+
     def _op(self, found: re.Match[str]) -> None:
         self.ops.add(found[1])
