@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 ONCE: tuple[When, ...] = ("first forward", "last backward", "step")
 SHARDED_FROM = {"weights": 3, "gradients": 2, "optimizer": 1}
 """The stage of ZeRO from which on each is sharded (Rajbhandari et al. 2020, figure 1)."""
+SPEAKS = slice(7, 11)
+"""Rows of `Sync.values` that tell whether a piece speaks at all."""
 _SILENT = Piece("", Work((), (), 0.0), ("", ""))
 
 
