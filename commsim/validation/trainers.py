@@ -86,11 +86,11 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             unfused="loss",
         ),
         # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
-        Trainer(name="Megatron-Core", since=2024, splits_experts=True),
+        Trainer(name="Megatron-Core", since=2024, splits_experts=True, efficiency=0.96),
     ),
     "nemo": (
         # Its launcher recomputes attention selectively, as its scores are written.
-        Trainer(name="NeMo of 2023", gradients="bf16", attention=_UNFUSED),
+        Trainer(name="NeMo of 2023", gradients="bf16", attention=_UNFUSED, efficiency=0.96),
         # Performance recipes: tp_comm_overlap for dense models, grad_reduce_in_fp32=False, fp8_param_gather.
         Trainer(
             name="NeMo recipes",
@@ -134,7 +134,7 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             gradients="fp16",
             attention=_UNFUSED,
             unfused="loss",
-            efficiency=1.04,
+            efficiency=1.07,
         ),
     ),
     "deepspeed": (
@@ -147,7 +147,7 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             gradients="fp16",
             attention=_UNFUSED,
             unfused="loss",
-            efficiency=0.6,
+            efficiency=0.52,
         ),
     ),
     # Gradients stay bf16; all logits are gathered for PyTorch's cross entropy, norm and SwiGLU are PyTorch's kernels
@@ -161,9 +161,10 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             unfused="norm+activation+loss",
             expandable_segments=False,
             attention={"ampere": "flash1", "hopper": "flash2"},
+            efficiency=1.03,
         ),
     ),
-    "internevo": (Trainer(name="InternEvo", gradients="bf16"),),
+    "internevo": (Trainer(name="InternEvo", gradients="bf16", efficiency=0.97),),
     # Each model of Pax has a checkpoint policy of its own; the result does not say which.
     "jax": (Trainer(name="Pax", zero=3, gradients="bf16", rematerialises=True, efficiency=0.93),),
     # MixedPrecision(reduce_dtype=bfloat16); PyTorch's scaled_dot_product_attention is FlashAttention 2.
