@@ -37,6 +37,10 @@ def calibrate(
     nics_per_node: Annotated[int | None, typer.Option(metavar="N", help="NICs of each host.")] = None,
     nic: Annotated[str | None, typer.Option(metavar="RATE", help="One direction of a NIC: '400 Gb/s'.")] = None,
     fabric: Annotated[str | None, typer.Option(metavar="NAME", help="infiniband, roce, efa, slingshot ...")] = None,
+    op: Annotated[
+        str | None, typer.Option(metavar="OP", help="The operation, where the files do not say which.")
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="Ranks, where the files do not say how many.")] = None,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +49,7 @@ def calibrate(
         raise InputError("out", str(out), "a file that ends in .yaml belongs here")
     given = {"nics_per_node": nics_per_node, "nic": nic, "fabric": fabric}
     changes = {key: value for key, value in given.items() if value is not None}
-    tables = joined(one for run in runs for one in measurements(run))
+    tables = joined(one for run in runs for one in measurements(run, op=op, ranks=ranks))
     ran = [Run(one, Layout.first(one.ranks), cluster(one, system, **changes).topology) for one in tables]
     found = fit(of, ran, seed=seed)
     if out is not None:

@@ -71,21 +71,24 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Judge a benchmark: good, low (and why) or impossible. Exit code 1 unless all is good or unknown."""
+    given = {
+        "system": system,
+        "nodes": nodes,
+        "nics_per_node": nics_per_node,
+        "nic": nic,
+        "fabric": fabric,
+        "oversubscription": oversubscription,
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
     if pairs:
+        _refused("pairs", {**changes, "op": op, "ranks": ranks, "baseline": baseline, "as_configured": as_configured})
         return screened(file, as_json=as_json)
     tables = joined(measurements(file, op=op, ranks=ranks))
     if baseline is not None:
+        _refused("baseline", {**changes, "as_configured": as_configured})
         found = _beside(tables, joined(measurements(baseline, op=op, ranks=ranks)))
     else:
-        given = {
-            "nodes": nodes,
-            "nics_per_node": nics_per_node,
-            "nic": nic,
-            "fabric": fabric,
-            "oversubscription": oversubscription,
-        }
-        changes = {key: value for key, value in given.items() if value is not None}
-        found = [_judged(one, system, changes, as_configured=as_configured) for one in tables]
+        found = [_judged(one, changes, as_configured=as_configured) for one in tables]
     if as_json:
         document(_document(found))
     else:
@@ -100,10 +103,19 @@ def worst(checks: list[Check]) -> str:
     return min((one.verdict for one in checks), key=WORST.index)
 
 
-def _judged(of: Measurement, system: str | None, changes: dict[str, Any], *, as_configured: bool) -> Check:
+def _refused(option: str, beside_it: dict[str, Any]) -> None:
+    """InputError when options are given that change nothing beside another."""
+    for name, value in beside_it.items():
+        if value is not None and value is not False:
+            raise InputError(
+                option, f"--{name.replace('_', '-')}", f"it changes nothing beside --{option}: leave it out"
+            )
+
+
+def _judged(of: Measurement, changes: dict[str, Any], *, as_configured: bool) -> Check:
     if as_configured:
-        return judged(of, cluster(of, system, **changes), library=library(of))
-    return judged(of, system, **changes)
+        return judged(of, cluster(of, **changes), library=library(of))
+    return judged(of, **changes)
 
 
 def _beside(tables: list[Measurement], baselines: list[Measurement]) -> list[Check]:

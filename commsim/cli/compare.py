@@ -36,25 +36,28 @@ LONGEST_FILE = 64_000
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help=f"A job: {_WHAT}.")],
-    b: Annotated[str, typer.Argument(metavar="B", help='The other; or only what differs: "recompute=full nodes=32".')],
+    b: Annotated[str, typer.Argument(metavar="B", help='The other; or only what differs: "nodes=32 recompute=full".')],
     as_json: Json = False,
 ) -> None:
     """Explain the difference of two plans, recipes or systems: compare "MODEL SYSTEM --plan ..." "recompute=full"."""
     first = _arguments(a, "A")
     changes = CHANGES.fullmatch(b)
-    second = [*first, *_options(b)] if changes else _arguments(b, "B")
+    second = _changed(first, b) if changes else _arguments(b, "B")
     found = difference(_estimated(first, "A"), _estimated(second, "B"))
     if as_json:
         return document(records(found)[0])
     return display(*_shown(found))
 
 
-def _options(changes: str) -> list[str]:
-    """Options of the command line for `recompute=full cuda-graphs=true`; of one given twice the last counts."""
-    found: list[str] = []
+def _changed(first: list[str], changes: str) -> list[str]:
+    """The words of A with `recompute=full cuda-graphs=true`, or `system=NAME`; of one given twice the last counts."""
+    found = list(first)
     for name, _, value in (word.partition("=") for word in changes.split()):
         plain = name.replace("_", "-")
-        found += {"true": [f"--{plain}"], "false": [f"--no-{plain}"]}.get(value.lower(), [f"--{plain}", value])
+        if plain == "system":
+            found[1:2] = [value]
+        else:
+            found += {"true": [f"--{plain}"], "false": [f"--no-{plain}"]}.get(value.lower(), [f"--{plain}", value])
     return found
 
 
@@ -86,7 +89,7 @@ def _estimated(arguments: list[str], which: str) -> Estimate:
         found.append(estimated(model_of(model), laid, machine, library=library, **options))
 
     app = typer.Typer(add_completion=False)
-    app.command()(job)
+    app.command(add_help_option=False)(job)
     try:
         typer.main.get_command(app).main(arguments, f"compare: {which}", standalone_mode=False)
     except TyperException as error:

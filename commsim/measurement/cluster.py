@@ -66,8 +66,8 @@ def cluster(table: Measurement, system: str | None = None, **changes: Any) -> Sy
     `system` and `changes` (see `load`) come before what the table says. InputError when no machine is known, and when
     ranks do not fill nodes evenly.
     """
-    name = system or table.system or named(table)
-    if not name:
+    name = (table.system or named(table)) if system is None else system
+    if name is None:
         raise InputError("system", None, "the table does not say on which machine it was measured")
     return _loaded(name, tuple(sorted((_size(table, changes) | changes).items())))
 

@@ -27,6 +27,10 @@ Candidate = tuple[Collective, int | None]
 """An operation that a table may show, with its ranks where they are known."""
 
 
+SHORTEST = 1e-12
+"""Seconds: less is no time of anything."""
+
+
 @dataclass(frozen=True)
 class Spread:
     """How the iterations of one row differ: seconds, and the coefficient of variation as a share."""
@@ -51,8 +55,10 @@ class Timing:
 
     def __post_init__(self) -> None:
         """Refuse a time that nothing can take."""
-        if not (math.isfinite(self.seconds) and self.seconds > 0):
-            raise InputError("time of an operation", self.seconds, "a finite number of seconds > 0 belongs here")
+        if not (math.isfinite(self.seconds) and self.seconds >= SHORTEST):
+            raise InputError(
+                "time of an operation", self.seconds, "a finite number of seconds, no less than 1 ps, belongs here"
+            )
 
 
 @dataclass(frozen=True)

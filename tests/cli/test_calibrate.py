@@ -36,7 +36,10 @@ def test_document(commsim: Callable[..., Answer], ring: Path) -> None:
     assert found["median_error"] < found["median_error_before"]
     told = {one["constant"]: one for one in found["constants"]}
     assert all(one["low"] <= one["value"] <= one["high"] for one in told.values())
-    links, channels = told["links.nvlink3.efficiency"]["value"] * 300e9, told["links.nvlink3.copy"]["value"] * 24 * 7 / 8
+    links, channels = (
+        told["links.nvlink3.efficiency"]["value"] * 300e9,
+        told["links.nvlink3.copy"]["value"] * 24 * 7 / 8,
+    )
     assert min(links, channels) == pytest.approx(160e9, rel=0.1), "either may be the limit: one operation does not tell"
 
 
@@ -52,6 +55,12 @@ def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp
     assert timed[0] > timed[1] * 1.1
 
 
+def test_one_rank_tells_nothing(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = commsim("calibrate", "hgx-a100", write(tmp_path, system="hgx-a100", ranks=1))
+    assert (answer.code, answer.out) == (2, "")
+    assert "'1 rank'; at least two" in answer.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -60,6 +69,9 @@ def test_what_is_written_is_used(commsim: Callable[..., Answer], ring: Path, tmp
         (("hgx-a100", "RUN", "--out", "ours.txt"), "a file that ends in .yaml"),
         (("hgx-a100", "RUN", "--out", "no/such/folder/ours.yaml"), "it cannot be written"),
         (("hgx-a100", "RUN", "--library", "ideal"), "a library that has constants"),
+        (("hgx-a100", "RUN", "--seed", "-1"), "seed: -1"),
+        (("hgx-a100", "RUN", "--op", "reduce"), "the table shows all_gather on 8 ranks"),
+        (("hgx-a100", "RUN", "--ranks", "4"), "the table shows all_gather on 8 ranks"),
     ],
 )
 def test_mistakes(commsim: Callable[..., Answer], ring: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -143,6 +143,31 @@ def test_pairs(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     assert [one["nodes"] for one in found["bad_nodes"]] == [["n3"]]
 
 
+def test_one_rank(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    path = write(tmp_path, ranks=1, rows=[{"size_bytes": MIB, "time_s": 1e-5}])
+    answer = commsim("check", path)
+    assert answer.code == 0
+    assert "unknown: one rank has nobody" in answer.out
+    for more in ((), ("--baseline", path)):
+        found = commsim("check", path, "--json", *more).document
+        assert (found["verdict"], found["rows"][0]["busbw_bytes_per_s"]) == ("unknown", 0)
+
+
+def test_what_is_assumed_is_said(commsim: Callable[..., Answer], two: Callable[..., Path]) -> None:
+    path = two(440e9, nics={"fabric": "infiniband"})
+    assert "8 NICs of 400 Gb/s a node, infiniband" in " ".join(commsim("check", path).out.split())
+    assert commsim("check", path, "--json").document["assumptions"]
+    assert not commsim("check", path, "--json", "--nic", "400 Gb/s").document["assumptions"]
+
+
+def test_a_table_that_is_no_csv(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text('node_a,node_b,busbw\nn1,n2,"' + "4" * 200_000 + '"\n')
+    answer = commsim("check", path, "--pairs")
+    assert (answer.code, answer.out) == (2, "")
+    assert "a CSV with a row a run belongs here" in answer.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -151,6 +176,11 @@ def test_pairs(commsim: Callable[..., Answer], tmp_path: Path) -> None:
         (("--system", "hgx-h100", "--nodes", "3"), "a multiple of its 3 nodes"),
         (("--op", "all_gather"), "the table shows all_reduce"),
         (("--baseline", "nowhere.log"), "nowhere.log"),
+        (("--system", ""), "no such name"),
+        (("--baseline", "nowhere.log", "--nodes", "2"), "'--nodes'; it changes nothing beside --baseline"),
+        (("--baseline", "nowhere.log", "--as-configured"), "'--as-configured'; it changes nothing"),
+        (("--pairs", "--ranks", "0"), "'--ranks'; it changes nothing beside --pairs"),
+        (("--pairs", "--system", "hgx-h100"), "'--system'; it changes nothing beside --pairs"),
     ],
 )
 def test_mistakes(commsim: Callable[..., Answer], tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -37,6 +37,13 @@ def test_jobs_in_files(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     assert [one["what"] for one in found["changes"]] == ["micro-batch"]
 
 
+def test_another_system(commsim: Callable[..., Answer]) -> None:
+    found = commsim("compare", JOB, "system=hgx-h200 recompute=full", "--json").document
+    assert [(one["what"], one["b"]) for one in found["changes"] if one["what"] == "system"] == [
+        ("system", "64 GPUs of hgx-h200")
+    ]
+
+
 def test_measured(commsim: Callable[..., Answer]) -> None:
     job = ("estimate", *JOB.split())
     seconds = commsim(*job, "--recompute", "full", "--json").document["step_time_s"]
@@ -58,6 +65,8 @@ def test_sensitivity(commsim: Callable[..., Answer]) -> None:
         (("compare", "llama3.1-8b hgx-h100", "recompute=full"), "Missing option '--plan'"),
         (("compare", JOB, "recomput=full"), "No such option: --recomput"),
         (("compare", JOB, "precision=fp7"), "no such precision"),
+        (("compare", JOB, "system=hgx-h30"), "system: 'hgx-h30'"),
+        (("compare", JOB, f"{JOB} --help"), "No such option: --help"),
         (("compare", JOB, JOB.replace("-8b", "-70b")), "steps of two models differ"),
         (("compare", JOB, "llama 'unclosed"), "No closing quotation"),
         (("estimate", *JOB.split(), "--measured", "soon"), "measured"),

@@ -122,9 +122,16 @@ def fit(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:
 
     InputError when the library has no constants, and when there are no rows.
     """
+    for run in runs:
+        if run.table.ranks == 1:
+            raise InputError(
+                run.table.source or "calibrate", "1 rank", "at least two, that exchange something, belong here"
+            )
     rows = [Rows(run.table) for run in runs]
     if not any(one.told for one in rows):
         raise InputError("calibrate", f"{len(runs)} tables", "at least one row with a size and a time belongs here")
+    if seed < 0:
+        raise InputError("seed", seed, "0 or more belongs here")
     field = next((name for name in CALIBRATIONS if hasattr(library, name)), None)
     if field is None:
         raise InputError("calibrate: library", library.name, "a library that has constants belongs here")

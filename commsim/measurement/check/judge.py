@@ -32,9 +32,9 @@ WITHOUT_NVLINK = dataclasses.replace(OF_THE_MODEL, large=0.65)
 processors, are all right (NVIDIA/nccl-tests#332)."""
 OF_A_BASELINE = Tolerance(small=0.75, middle=0.85, large=0.95, dip=0.80)
 """Two clusters of a kind differ by 0.5 % at 64 MiB and above and by 5 % below, one from day to day no more."""
-
-
 TCP = "tcp"
+UNKNOWN = "it is not known on which machine it was measured"
+ALONE = "one rank has nobody to exchange anything with"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +97,15 @@ def _at_its_best(table: Measurement, name: str | None, changes: dict[str, Any]) 
     nics, best = table.nics, table
     if nics and nics.fabric == TCP:
         best = dataclasses.replace(table, nics=dataclasses.replace(nics, fabric=None))
-    return cluster(best, name or named(table), **changes)
+    return cluster(best, named(table) if name is None else name, **changes)
 
 
 def _checked(table: Measurement, system: System | None, library: Library | None) -> Check:
     if not Rows(table).told:
         raise InputError(table.source or "measurement", "no rows", "at least one size with a time belongs here")
     senseless = nonsense(table)
-    if system is None:
-        return _unknown(table, senseless)
+    if system is None or table.ranks == 1:
+        return _unknown(table, senseless, ALONE if table.ranks == 1 else UNKNOWN)
     if table.ranks > system.gpus:
         raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
     expected = Expected(table, system, library or Nccl())
@@ -123,6 +123,8 @@ def beside(table: Measurement, baseline: Measurement) -> Check:
     for what, ours, theirs in (("operation", table.op.name, baseline.op.name), ("ranks", table.ranks, baseline.ranks)):
         if ours != theirs:
             raise InputError(f"baseline: {what}", theirs, f"{ours} belongs here, as in the table")
+    if table.ranks == 1:
+        return _unknown(table, nonsense(table), ALONE)
     both = (now.sizes >= then.sizes.min(initial=np.inf)) & (now.sizes <= then.sizes.max(initial=0.0))
     if not both.any():
         raise InputError("baseline: sizes", baseline.sizes.tolist(), "sizes around those of the table belong here")
@@ -140,9 +142,9 @@ def _judged(table: Measurement, system: System | None, held: Held, senseless: li
     return Check(table, system, held.rows, "low" if held.low else "good", tuple(held.low or [held.usual]))
 
 
-def _unknown(table: Measurement, senseless: list[str]) -> Check:
+def _unknown(table: Measurement, senseless: list[str], why: str) -> Check:
     verdict: Verdict = "impossible" if senseless else "unknown"
     rows = Rows(table)
     busbw = rows.sizes * rows.factor / rows.measured
     judged = tuple(Judged(size, speed, verdict) for size, speed in zip(rows.sizes.tolist(), busbw.tolist()))
-    return Check(table, None, judged, verdict, tuple(senseless or ["it is not known on which machine it was measured"]))
+    return Check(table, None, judged, verdict, tuple(senseless or [why]))

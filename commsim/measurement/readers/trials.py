@@ -18,7 +18,7 @@ from commsim.measurement.check.screening import Trial
 from commsim.measurement.lines import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 NODES = (("node_a", "node_b"), ("a", "b"), ("node1", "node2"), ("src", "dst"))
@@ -39,10 +39,19 @@ _LIST = re.compile(r"(?P<stem>[\w.-]*?)\[(?P<inside>[\d,\-\s]+)\]")
 def read(path: str | Path) -> list[Trial]:
     """Return the runs of a file; InputError where it has no such columns, and for a row that is none."""
     with opened(path) as source:
-        rows = csv.DictReader(io.StringIO(source.text()), skipinitialspace=True)
-        columns = {name.strip().lower(): name for name in rows.fieldnames or () if name}
-        speed = _speed(columns, source.name)
-        return [_pair(row, columns, speed, f"{source.name}: row {number}") for number, row in enumerate(rows, 1)]
+        try:
+            return list(
+                _trials(csv.DictReader(io.StringIO(source.text(), newline=None), skipinitialspace=True), source.name)
+            )
+        except csv.Error as error:
+            raise InputError(source.name, str(error), "a CSV with a row a run belongs here") from None
+
+
+def _trials(rows: csv.DictReader[str], where: str) -> Iterator[Trial]:
+    columns = {name.strip().lower(): name for name in rows.fieldnames or () if name}
+    speed = _speed(columns, where)
+    for number, row in enumerate(rows, 1):
+        yield _pair(row, columns, speed, f"{where}: row {number}")
 
 
 def _speed(columns: Mapping[str, str], where: str) -> str:
