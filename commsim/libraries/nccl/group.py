@@ -48,14 +48,19 @@ def _communicator(layout: Layout, topology: Topology, knobs: Knobs, version: str
         return None
     racks = constants(version).rules.rack_is_node and knobs.mnnvl_enable
     found = seats(layout, topology, topology.domain_size if racks else topology.gpus_per_node)
-    return None if found is None else _of(system, found, knobs, version)
+    xml = found and remembered(topology, ("NCCL's XML", found.hosts), lambda: _written(system, found.hosts))
+    return _of(system, found, xml, knobs, version) if found and xml else None
 
 
-def _of(system: System, found: Seats, knobs: Knobs, version: str) -> Communicator | None:
+def _written(system: System, hosts: int) -> str:
+    """The XML of so many hosts; nothing where NCCL has no words for it."""
     try:
-        xml = write_xml(replace(system, nodes=found.hosts))
+        return write_xml(replace(system, nodes=hosts))
     except InputError:
-        return None
+        return ""
+
+
+def _of(system: System, found: Seats, xml: str, knobs: Knobs, version: str) -> Communicator:
     reduces = bool(knobs.collnet_enable and system.scale_out and system.scale_out.fabric == INFINIBAND)
     return formed(Node(xml, found.members, reduces), found.nodes, knobs, version)
 
