@@ -33,7 +33,9 @@ BUSBW = {
 """The columns that hold a bus bandwidth, the first that is there, and what one of it is in B/s."""
 PAIR = 2
 KINDS = ("test", "op", "n", "g")
-_LIST = re.compile(r"(?P<stem>[\w.-]*?)\[(?P<inside>[\d,\-\s]+)\]")
+_NAME = re.compile(r"[^\[\]]+")
+_PART = r"\s*\d{1,9}(?:-\d{1,9})?\s*"
+_LIST = re.compile(rf"(?P<stem>[\w.-]*?)\[(?P<inside>{_PART}(?:,{_PART})*)\]")
 
 
 def read(path: str | Path) -> list[Trial]:
@@ -77,7 +79,7 @@ def _nodes(row: Mapping[str, str], columns: Mapping[str, str], where: str) -> tu
     two = next((both for both in NODES if all(name in columns for name in both)), None)
     listed = row[columns["nodes"]] if "nodes" in columns else ""
     names = [(name or "").strip() for name in ([row[columns[name]] for name in two] if two else expanded(listed))]
-    if not 1 <= len(names) <= PAIR or not all(names) or len(set(names)) < len(names):
+    if not 1 <= len(names) <= PAIR or not all(map(_NAME.fullmatch, names)) or len(set(names)) < len(names):
         raise InputError(f"{where}: nodes", " and ".join(names) or None, "the names of one or two nodes belong here")
     return tuple(names)
 

@@ -145,6 +145,12 @@ def test_lists_of_hosts() -> None:
     assert len(expanded("n[1-999999999]")) == 3
 
 
+@pytest.mark.parametrize("nodes", ["n[-5]", "n[5-]", "n[,]", "n[1", "n[1-2-3]", f"n[{'9' * 5000}]"])
+def test_lists_that_are_none(tmp_path: Path, nodes: str) -> None:
+    with pytest.raises(InputError, match="the names of one or two nodes belong here"):
+        read(written(tmp_path, f'nodes,busbw\n"{nodes}",45\n'))
+
+
 @pytest.mark.data
 def test_ten_healthy_nodes(data: Path) -> None:
     """nccl-tests#212 and its cluster's summary: five collectives on ten H100 nodes alone; no outlier."""
