@@ -24,7 +24,7 @@ def recognises(table: Mapping[str, Any]) -> bool:
 def job(table: Mapping[str, Any], where: str) -> Job:
     """Return the job of a table. InputError for values that DeepSpeed would refuse as well."""
     of = Options(table, where)
-    zero = Options(table.get("zero_optimization") or {}, f"{where}: zero_optimization")
+    zero = of.inside("zero_optimization")
     stage = zero.count("stage", 0)
     if stage not in range(4):
         raise InputError(f"{where}: zero_optimization: stage", stage, "0, 1, 2 or 3 belongs here")
@@ -36,17 +36,16 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         zero=stage,
         shard=inside if inside > 1 and stage == 3 else None,  # noqa: PLR2004 - hpZ shards the weights of stage 3
         batch_per_rank=None if whole or not each else each,
-        recipe=dict(_recipe(of, zero, table)),
+        recipe=dict(_recipe(of, zero)),
         notes=tuple(_left_out(zero)),
     )
 
 
-def _recipe(of: Options, zero: Options, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _recipe(of: Options, zero: Options) -> Iterator[tuple[str, Any]]:
     for ours, theirs in (("global_batch", "train_batch_size"), ("micro_batch", "train_micro_batch_size_per_gpu")):
         if theirs in of:
             yield ours, of.count(theirs, least=1)
-    fp16 = table.get("fp16")
-    yield "precision", "fp16" if isinstance(fp16, Mapping) and fp16.get("enabled") is True else "bf16"
+    yield "precision", "fp16" if of.inside("fp16").flag("enabled") else "bf16"
     yield "overlap_data", zero.flag("overlap_comm", default=True)
     if of.text("communication_data_type") in {"bf16", "fp16", "bfp16"}:
         yield "gradient_bytes", 2.0

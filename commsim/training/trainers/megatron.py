@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 NAME = "Megatron-LM"
 SIZES = {"global_batch": "global-batch-size", "micro_batch": "micro-batch-size", "sequence": "seq-length"}
 _ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-_STAGE = re.compile(r"\(([^()]*)\)\*(\d+)|(.)\*(\d+)")
+_STAGE = re.compile(r"\(([^()]*)\)\*(\d{1,4})(?!\d)|(.)\*(\d{1,4})(?!\d)")
+LONGEST_LAYOUT = 10_000
 
 
 def recognises(table: Mapping[str, Any]) -> bool:
@@ -51,7 +52,7 @@ def job(table: Mapping[str, Any], where: str) -> Job:
     inner = table.get("MODEL_ARGS", table)
     of = Options({str(key).lstrip("-"): value for key, value in inner.items()}, where)
     pipeline = of.count("pipeline-model-parallel-size", 1, 1)
-    virtual, layers, notes = _chunks(of, pipeline)
+    virtual, layers = _chunks(of, pipeline)
     tensor = of.count("tensor-model-parallel-size", 1, 1)
     return Job(
         NAME,
@@ -66,7 +67,6 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         context_by="all_gather" if of.text("cp-comm-type") in {"all_gather", "allgather"} else "ring",
         zero=_zero(of),
         recipe=dict(_recipe(of)),
-        notes=tuple(notes),
     )
 
 
@@ -77,29 +77,31 @@ def _zero(of: Options) -> int:
     return 1 if of.flag("use-distributed-optimizer") else 0
 
 
-def _chunks(of: Options, pipeline: int) -> tuple[int, tuple[int, ...], list[str]]:
-    """Virtual stages, the layers of each chunk where the file says them, and what could not be kept."""
+def _chunks(of: Options, pipeline: int) -> tuple[int, tuple[int, ...]]:
+    """Virtual stages, and the layers of each chunk where the file says them."""
     if pipeline == 1:
-        return 1, (), []
+        return 1, ()
     laid = of.text("pipeline-model-parallel-layout")
     if laid:
         layers = _laid_out(laid, of.where)
-        return len(layers) // pipeline, layers, []
+        return len(layers) // pipeline, layers
     per_rank = of.count("num-virtual-stages-per-pipeline-rank")
     per_chunk = of.count("num-layers-per-virtual-pipeline-stage")
     if not per_chunk:
-        return per_rank or 1, (), []
+        return per_rank or 1, ()
     virtual, rest = divmod(of.count("num-layers", 0), pipeline * per_chunk)
     if rest or not virtual:
         said = f"a divisor of the layers of a stage ({of.count('num-layers')} layers, {pipeline} stages) belongs here"
         raise InputError(f"{of.where}: num-layers-per-virtual-pipeline-stage", per_chunk, said)
-    return virtual, (), []
+    return virtual, ()
 
 
 def _laid_out(text: str, where: str) -> tuple[int, ...]:
     """The layers of each chunk of `Et*2|(tt|)*5t|tmL`: E embedding, t layer, m prediction module, L loss."""
     plain = text.strip("'\"").replace(",", "").lower()
     for _ in range(plain.count("*")):
+        if len(plain) > LONGEST_LAYOUT:
+            break
         plain = _STAGE.sub(lambda found: (found[1] or found[3]) * int(found[2] or found[4]), plain, count=1)
     if not re.fullmatch(r"[etml|]+", plain):
         raise InputError(f"{where}: pipeline-model-parallel-layout", text, "letters E, t, m, L and | belong here")

@@ -25,7 +25,7 @@ def recognises(table: Mapping[str, Any]) -> bool:
 def job(table: Mapping[str, Any], where: str) -> Job:
     """Return the job of a table; InputError for values that NeMo would refuse as well. Interpolations are left out."""
     of = Options(_plain(table["model"]), f"{where}: model")
-    trainer = Options(_plain(table.get("trainer") or {}), f"{where}: trainer")
+    trainer = Options(_plain(Options(table, where).inside("trainer").values), f"{where}: trainer")
     pipeline = of.count("pipeline_model_parallel_size", 1, 1)
     tensor = of.count("tensor_model_parallel_size", 1, 1)
     optimizer = table["model"].get("optim") or {}

@@ -1,41 +1,36 @@
-"""What does a key of somebody's trainer configuration say, and was every key understood?"""
+"""What does a key of somebody's trainer configuration say?"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0", "none", "null"}
 MOST = 10**9
 
 
 class Options:
-    """A flat table of a trainer's options, asked for by the kind of value that belongs there.
+    """A table of a trainer's options, asked for by the kind of value that belongs there.
 
-    An option may be absent, null or the text "auto": all mean that its trainer chooses. What was asked for is
-    remembered, so that what nobody asked for can be said.
+    An option may be absent, null or the text "auto": all mean that its trainer chooses.
     """
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         """Hold the options; `where` names the file in errors."""
         self.values = {key: value for key, value in values.items() if value is not None and value != "auto"}
         self.where = where
-        self.asked: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
-        return self._get(name) is not None
-
-    def _get(self, name: str) -> Any:  # noqa: ANN401 - whatever stands in the file
-        self.asked.add(name)
-        return self.values.get(name)
+        return name in self.values
 
     def count(self, name: str, default: int = 0, least: int = 0) -> int:
         """Return the whole number of that name; InputError for another value."""
-        given = self._get(name)
+        given = self.values.get(name)
         if given is None:
             return default
         number = int(given) if isinstance(given, str) and given.strip().isdecimal() else given
@@ -45,7 +40,7 @@ class Options:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return the truth value of that name; a flag without a value is true. InputError for another value."""
-        given = self._get(name)
+        given = self.values.get(name)
         if given is None:
             return default
         word = str(given).strip().lower()
@@ -55,15 +50,22 @@ class Options:
 
     def text(self, name: str, among: Iterable[str] = ()) -> str:
         """Return the text of that name, "" when it is absent; InputError when it is none of `among`."""
-        given = self._get(name)
+        given = self.values.get(name)
         word = "" if given is None else str(given).strip().lower()
         choices = tuple(among)
         if word and choices and word not in choices:
             raise InputError(f"{self.where}: {name}", given, "no such choice", among=choices)
         return word
 
+    def inside(self, name: str) -> Options:
+        """Return the options of the table of that name, none when it is absent; InputError for what is no table."""
+        given = self.values.get(name)
+        if not isinstance(given or {}, Mapping):
+            raise InputError(f"{self.where}: {name}", given, "a table belongs here")
+        return Options(given or {}, f"{self.where}: {name}")
+
     def words(self, name: str) -> tuple[str, ...]:
         """Return the words of a list, written as a list or as one text `[a b]` or `a,b`."""
-        given = self._get(name)
+        given = self.values.get(name)
         text = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
         return tuple(text.strip().strip("[]").replace(",", " ").replace("'", "").replace('"', "").split())

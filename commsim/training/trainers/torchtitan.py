@@ -43,14 +43,14 @@ def recognises(table: Mapping[str, Any]) -> bool:
 
 def model_name(table: Mapping[str, Any]) -> str:
     """Return commsim's name of the model that a file trains; "" where it is none that is known."""
-    model = table.get("model") or {}
-    return FLAVORS.get((str(model.get("name", "")).lower(), str(model.get("flavor", "")).lower()), "")
+    model = Options(table, NAME).inside("model")
+    return FLAVORS.get((model.text("name"), model.text("flavor")), "")
 
 
 def job(table: Mapping[str, Any], where: str) -> Job:
     """Return the job of a table. InputError for values that torchtitan would refuse as well."""
-    of = Options(table.get("parallelism") or {}, f"{where}: parallelism")
-    training = Options(table.get("training") or {}, f"{where}: training")
+    whole = Options(table, where)
+    of, training = whole.inside("parallelism"), whole.inside("training")
     replicas = of.count("data_parallel_replicate_degree", 1, 1)
     shard = _shard(of)
     schedule = _schedule(of)
@@ -68,8 +68,8 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         zero=_zero(of),
         shard=shard if shard and replicas > 1 else None,
         data=replicas * shard if shard else None,
-        batch_per_rank=training.count("local_batch_size") or None if "global_batch_size" not in training else None,
-        recipe=dict(_recipe(table, training, where)) | ({"schedule": schedule} if schedule else {}),
+        batch_per_rank=None if _says(training, "global_batch_size") else training.count("local_batch_size") or None,
+        recipe=dict(_recipe(whole)) | ({"schedule": schedule} if schedule else {}),
     )
 
 
@@ -95,16 +95,22 @@ def _zero(of: Options) -> int:
     return 2 if keeps else 3
 
 
-def _recipe(table: Mapping[str, Any], training: Options, where: str) -> Iterator[tuple[str, Any]]:
+def _says(training: Options, name: str) -> bool:
+    """Whether a size is said; -1 leaves it to torchtitan."""
+    return name in training and training.values[name] != -1
+
+
+def _recipe(whole: Options) -> Iterator[tuple[str, Any]]:
+    training = whole.inside("training")
     if "local_batch_size" in training:
         yield "micro_batch", training.count("local_batch_size", least=1)
     for ours, theirs in (("global_batch", "global_batch_size"), ("sequence", "seq_len")):
-        if theirs in training and training.values[theirs] != -1:
+        if _says(training, theirs):
             yield ours, training.count(theirs, least=1)
-    mode = Options(table.get("activation_checkpoint") or {}, f"{where}: activation_checkpoint").text("mode", _MODES)
+    mode = whole.inside("activation_checkpoint").text("mode", _MODES)
     yield "recompute", "selective" if mode == "memory_budget" else mode or "none"
-    converters = [str(one).lower() for one in (table.get("model") or {}).get("converters", [])]
+    converters = [word.lower() for word in whole.inside("model").words("converters")]
     mx = any("mx" in one for one in converters)
     yield "precision", "mxfp8" if mx else "fp8" if any("float8" in one for one in converters) else "bf16"
-    yield "overlap_tensor", bool((table.get("parallelism") or {}).get("enable_async_tensor_parallel", False))
+    yield "overlap_tensor", whole.inside("parallelism").flag("enable_async_tensor_parallel")
     yield "gradient_bytes", 4.0

@@ -107,6 +107,8 @@ def test_sharding() -> None:
         ({"sequence_parallel": "maybe"}, "true or false"),
         ({"recompute_granularity": "ful"}, "did you mean 'full'"),
         ({"pipeline_model_parallel_size": 4, "pipeline_model_parallel_layout": "Exx|L"}, "letters E, t, m, L"),
+        ({"pipeline_model_parallel_size": 2, "pipeline_model_parallel_layout": "Et*99999|tL"}, "letters E, t, m, L"),
+        ({"pipeline_model_parallel_size": 2, "pipeline_model_parallel_layout": "E(t*9999)*9999*9|L"}, "letters E"),
         (
             {"num_layers": 10, "pipeline_model_parallel_size": 4, "num_layers_per_virtual_pipeline_stage": 2},
             "a divisor of the layers of a stage",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commsim.errors import InputError
 from commsim.training.recipe import Recipe
-from commsim.training.trainers.read import contents, read_job
+from commsim.training.trainers.read import TRAINERS, contents, read_job
 from commsim.training.trainers.torchtitan import model_name
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+MEGATRON = "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --recompute-granularity selective --bf16"
 TITAN = """
 [model]
 name = "llama3"
@@ -113,6 +115,38 @@ def test_a_plan_that_does_not_fill_the_machine(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path, name: str, text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         read_job(written(tmp_path, name, text))
+
+
+ODD = st.sampled_from([[], {}, "x", -1, 0, 3.5, None, True, ["a", 1], {"a": 1}, "", 10**30, "t*9", "[1,2"])
+READ = {"train.toml": TITAN, "gpt.yaml": NEMO, "ds.json": DEEPSPEED, "job.sh": MEGATRON}
+
+
+@given(st.sampled_from(sorted(READ)), st.data())
+def test_any_value_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    """Whatever stands in the place of a value, a table or a list: a job, or one line that says what belongs there."""
+    with TemporaryDirectory() as folder:
+        table = dict(contents(written(Path(folder), name, READ[name])))
+    inner, key = table, data.draw(st.sampled_from(sorted(table)))
+    if isinstance(table[key], dict) and data.draw(st.booleans()):
+        table[key] = inner = dict(table[key])
+        key = data.draw(st.sampled_from(sorted(inner)))
+    inner[key] = data.draw(ODD)
+    for trainer in TRAINERS:
+        said = ""
+        try:
+            if trainer.recognises(table):
+                found = trainer.job(table, name)
+                assert found.options(found.plan(2048)) is not None
+        except InputError as error:
+            said = str(error)
+        assert "\n" not in said
+
+
+def test_sizes_that_torchtitan_chooses(tmp_path: Path) -> None:
+    """A global batch of -1 is the local one of all data ranks."""
+    text = TITAN.replace("local_batch_size = 8", "local_batch_size = 8\nglobal_batch_size = -1")
+    found = read_job(written(tmp_path, "train.toml", text))
+    assert found.options(found.plan(256))["global_batch"] == 8 * 32
 
 
 def test_no_such_file(tmp_path: Path) -> None:
