@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from commsim.collectives.layout import Layout
@@ -68,3 +70,12 @@ def test_channels_behind_the_network() -> None:
     many = team(Layout.first(128), many_boxes, Knobs())
     assert few.behind_network(1) == 4
     assert many.behind_network(120) == 8
+
+
+def test_a_box_without_processors_is_none_for_nccl() -> None:
+    """NCCL hangs every device below a processor; such a machine is timed by what is quickest."""
+    box = load("hgx-h100")
+    cell = box.cell.copy()
+    cell.remove_nodes_from([name for name, data in box.cell.nodes(data=True) if data["part"] in ("cpu", "pcie", "nic")])
+    topology = replace(box, cell=cell).topology
+    assert communicator(Layout.first(8), topology, Knobs()) is None

@@ -38,6 +38,8 @@ def tree_of(cell: nx.DiGraph[str], where: str) -> Tree:
     cpus = members(cell, "cpu")
     inner: nx.Graph[str] = nx.Graph()
     inner.add_nodes_from([*cpus, *bridges])
+    if not cpus:
+        raise InputError(where, "no cpu", "NCCL hangs every device below one")
     edges = [(a, b) for a, b in cell.edges if {a, b} <= set(inner) and not {a, b} <= set(cpus)]
     halves = sorted({tuple(sorted(pair)) for pair in edges if cell.edges[pair]["link"] == INSIDE_A_SWITCH})
     inner.add_edges_from(pair for pair in edges if cell.edges[pair]["link"] != INSIDE_A_SWITCH)
