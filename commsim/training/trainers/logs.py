@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from commsim.units import Seconds
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
+_MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*(\d+(?:\.\d+)?)")
 _TORCHTITAN = re.compile(r"\btps:\s*([\d,]+)")
-_NEMO = re.compile(r"train_step_timing in s[:=]\s*([\d.]+)")
-_DEEPSPEED = re.compile(r"\biter(?:ation)? time \(s\):\s*([\d.]+)")
+_NEMO = re.compile(r"train_step_timing in s[:=]\s*(\d+(?:\.\d+)?)")
+_DEEPSPEED = re.compile(r"\biter(?:ation)? time \(s\):\s*(\d+(?:\.\d+)?)")
 
 
 def measured_step(text: str, tokens_per_rank: float) -> Seconds:

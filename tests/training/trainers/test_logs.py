@@ -24,7 +24,10 @@ def test_lines(text: str, seconds: float) -> None:
     assert measured_step(text, TOKENS) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["12.3", "fast", "0 s", "tps: 0", "-3 s", "nan s", ""])
+BROKEN = ("elapsed time per iteration (ms): .", "train_step_timing in s: ..3", "tps: ,", "iter time (s): -")
+
+
+@pytest.mark.parametrize("text", ["12.3", "fast", "0 s", "tps: 0", "-3 s", "nan s", "", *BROKEN])
 def test_what_says_no_time(text: str) -> None:
     with pytest.raises(InputError):
         measured_step(text, TOKENS)
