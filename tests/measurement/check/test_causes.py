@@ -45,6 +45,16 @@ def test_half_the_rails() -> None:
     assert suspected("all_gather", TWO, slower("* nic", 1 / 2))[0] == "half-rails"
 
 
+def test_what_leaves_less_open_comes_first() -> None:
+    """0.48 is nearer to what ACS may leave than to a half; but that may leave anything."""
+    found = suspected("all_gather", TWO, slower("* nic", 0.48))
+    assert found.index("half-rails") < found.index("gpudirect-hindered")
+
+
+def test_what_explains_little_is_not_said() -> None:
+    assert not {"sockets", "one-nic", "nvls-off"} & {*suspected("all_gather", TWO, slower("* nic", 0.5))}
+
+
 def test_sockets() -> None:
     """CoreWeave's two H200 nodes without InfiniBand: 3.75 GB/s instead of 480."""
     case = slower("* nic", 3.75 / 400)

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import commsim as cs
+from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE
+from commsim.collectives.layout import Layout
 from commsim.errors import InputError
+from commsim.libraries.nccl import Nccl
+from commsim.measurement.check.caps import least_time_per_byte
 from commsim.measurement.check.judge import OF_THE_MODEL, beside, check
 from commsim.measurement.records import Nics, Row, Timing
 from tests.measurement.check.tables import H100, SIZES, TWO, busbw, by_model, made
@@ -40,6 +44,37 @@ def test_the_better_of_both_places_counts() -> None:
     assert check(dataclasses.replace(table, rows=(*rows[:-1], odd)), H100).verdict == "good"
 
 
+def test_the_better_of_both_places_counts_in_each_row() -> None:
+    table = made("all_gather", H100, by_model("all_gather", H100))
+    rows = [
+        Row(row.size, row.count, *(Timing(row.timing.seconds * by) for by in ((1, 3), (3, 1))[n % 2]))
+        for n, row in enumerate(table.rows)
+    ]
+    found = check(dataclasses.replace(table, rows=tuple(rows)), H100)
+    assert found.reasons == ("100% of the expected bandwidth at 64 MiB and above",)
+
+
+@pytest.mark.parametrize(
+    ("largest", "share", "verdict"),
+    [
+        (2.0**18, OF_THE_MODEL.small - 0.03, "low"),
+        (2.0**18, OF_THE_MODEL.small + 0.03, "good"),
+        (2.0**25, OF_THE_MODEL.middle - 0.03, "low"),
+        (2.0**25, OF_THE_MODEL.middle + 0.03, "good"),
+    ],
+)
+def test_smaller_sizes_are_allowed_more(largest: float, share: float, verdict: str) -> None:
+    table = made("all_gather", H100, by_model("all_gather", H100) / share)
+    some = tuple(row for row in table.rows if row.size <= largest)
+    assert check(dataclasses.replace(table, rows=some), H100).verdict == verdict
+
+
+def test_latency_is_no_dip() -> None:
+    sizes = 2.0 ** np.array([8, 10, 12, 14, 28, 30, 32])
+    usual = Nccl().time(ALL_REDUCE, sizes, Layout.first(8), H100.topology).seconds
+    assert check(made("all_reduce", H100, usual * [9, 9, 9, 9, 1, 1, 1], sizes), H100).verdict == "good"
+
+
 def test_a_dip_is_low() -> None:
     seconds = by_model("all_reduce", H100)
     seconds[3:6] *= 5
@@ -56,6 +91,20 @@ def test_impossible() -> None:
     assert "1.75 times what the links can carry" in found.reasons[0]
 
 
+@pytest.mark.parametrize(("beyond", "verdict"), [(1.01, "good"), (1.05, "impossible")])
+def test_hardly_possible(beyond: float, verdict: str) -> None:
+    """A figure is rounded, and clocks differ, by 2 % at most."""
+    least = SIZES * least_time_per_byte(ALL_GATHER, 16, TWO.topology)
+    assert check(made("all_gather", TWO, least / beyond), TWO).verdict == verdict
+
+
+def test_no_more_than_is_possible_is_right() -> None:
+    """All-gathers over 16 nodes come so near to the line of their NICs that what is right ends there."""
+    many = cs.load("hgx-h100", nodes=16)
+    row = check(made("all_gather", many, by_model("all_gather", many)), many).rows[-1]
+    assert row.high == pytest.approx(ALL_GATHER.factor(128) / least_time_per_byte(ALL_GATHER, 128, many.topology))
+
+
 def test_a_misprint_is_no_verdict() -> None:
     seconds = by_model("all_reduce", H100)
     seconds[-1] /= 10
@@ -69,6 +118,23 @@ def test_wrong_results_are_impossible() -> None:
     wrong = Row(8192, 2048, Timing(2e-5, wrong=3))
     found = check(dataclasses.replace(table, rows=(wrong, *table.rows)), H100)
     assert (found.verdict, found.reasons) == ("impossible", ("results are wrong at 8 KiB",))
+
+
+def test_wrong_results_in_place_are_impossible() -> None:
+    wrong = Row(8192, 2048, Timing(2e-5), Timing(2e-5, wrong=1))
+    assert check(dataclasses.replace(made("all_reduce", H100, []), rows=(wrong,))).verdict == "impossible"
+
+
+def test_faster_than_any_machine() -> None:
+    found = check(busbw("all_reduce", H100, 2.0**30, 20_000))
+    assert (found.verdict, found.reasons) == ("impossible", ("faster than any machine at 1 GiB",))
+
+
+@pytest.mark.parametrize(("sizes", "seconds"), [((20, 22), (2e-5, 2e-5)), ((20, 26), (2e-5, 6e-5))])
+def test_latency_is_no_mistake(sizes: tuple[int, int], seconds: tuple[float, float]) -> None:
+    """Four times the bytes may take as long, 64 times three times as long, where latency is most of it."""
+    found = check(made("all_reduce", H100, seconds, 2.0 ** np.array(sizes)))
+    assert found.verdict == "unknown"
 
 
 def test_calls_that_were_not_waited_for() -> None:
@@ -128,6 +194,32 @@ def test_sizes_between_those_of_the_baseline() -> None:
     then = made("all_reduce", H100, SIZES / 1e11, SIZES)
     now = made("all_reduce", H100, SIZES[:-1] * 1.5 / 1e11, SIZES[:-1] * 1.5)
     assert beside(now, then).rows[0].expected == pytest.approx(1.75 * 1e11, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "share", "verdict"),
+    [
+        ((10, 12, 14), 0.72, "low"),
+        ((10, 12, 14), 0.78, "good"),
+        ((21, 23, 25), 0.82, "low"),
+        ((21, 23, 25), 0.88, "good"),
+    ],
+)
+def test_beside_a_baseline_of_small_sizes(sizes: tuple[int, ...], share: float, verdict: str) -> None:
+    of = 2.0 ** np.array(sizes)
+    then, now = (made("all_reduce", H100, of / 1e11 / by, of) for by in (1.0, share))
+    assert beside(now, then).verdict == verdict
+
+
+def test_a_dip_beside_a_baseline() -> None:
+    then = made("all_reduce", H100, SIZES / 1e11)
+    now = made("all_reduce", H100, SIZES / 1e11 / [1, 1, 0.77, 0.77, 0.77, 1, 1, 1, 1])
+    assert beside(now, then).verdict == "low"
+
+
+def test_a_baseline_in_any_order() -> None:
+    then = made("all_reduce", H100, by_model("all_reduce", H100))
+    assert beside(then, dataclasses.replace(then, rows=then.rows[::-1])).reasons == beside(then, then).reasons
 
 
 @pytest.mark.parametrize("op", ["all_gather", "reduce_scatter"])

@@ -139,6 +139,12 @@ def test_what_is_no_screening(tmp_path: Path, text: str, says: str) -> None:
         read(written(tmp_path, text))
 
 
+def test_fast_pairs_that_form_no_groups() -> None:
+    """Two chains of fast pairs: most pairs of a chain are slow, so no leaf is told."""
+    found = runs(lambda a, b: 1.3 if NODES.index(b) - NODES.index(a) == 1 and b != "n06" else 1.0)
+    assert found.leaves == ()
+
+
 def test_lists_of_hosts() -> None:
     assert expanded("nodeA-[001,004]") == ["nodeA-001", "nodeA-004"]
     assert expanded("a, b") == ["a", "b"]
