@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from math import ceil, floor, log2
 from typing import TYPE_CHECKING
@@ -236,10 +237,12 @@ def test_a_price_is_remembered_for_all_layouts_that_fold_alike() -> None:
 def test_a_machine_is_forgotten_with_its_prices() -> None:
     machine = switch.__wrapped__(5)
     priced("ring", ALL_REDUCE, Layout.first(5), machine)
-    before = len(_ANSWERS)
+    assert machine in _ANSWERS
+    gone = weakref.ref(machine)
     del machine
     gc.collect()
-    assert len(_ANSWERS) == before - 1
+    assert gone() is None
+    assert gone not in _ANSWERS.keyrefs()
 
 
 # Refused.
