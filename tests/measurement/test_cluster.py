@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from commsim.errors import InputError
-from commsim.measurement.cluster import cluster, library
+from commsim.measurement.cluster import cluster, library, named
 from commsim.validation.measured import read_measured
 from tests.validation.tables import write
 
@@ -79,6 +80,28 @@ def test_no_such_machine(table: Any, changes: dict[str, Any], where: str) -> Non
 def test_settings_are_honoured(table: Any, settings: dict[str, Any], expected: tuple[Any, ...]) -> None:  # noqa: ANN401
     found = library(table(settings=settings))
     assert (found.nvls, found.algorithm, found.protocol) == expected
+
+
+def test_collnet(table: Any) -> None:  # noqa: ANN401
+    said = [dataclasses.replace(table(), settings={"NCCL_COLLNET_ENABLE": value}) for value in ("1", "0")]
+    found = [library(one).collnet for one in said]
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("devices", "system"),
+    [
+        (("NVIDIA H100 80GB HBM3",), "hgx-h100"),
+        (("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG"), "hgx-h100"),
+        (("NVIDIA H100 PCIe",), None),
+        (("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"), None),
+        (("NVIDIA H100 80GB HBM3", "a GPU that nobody knows"), None),
+        ((), None),
+    ],
+)
+def test_the_usual_box_of_a_gpu(table: Any, devices: tuple[str, ...], system: str | None) -> None:  # noqa: ANN401
+    """GPUs of two kinds are in no usual box."""
+    assert named(dataclasses.replace(table(system=""), accelerators=devices)) == system
 
 
 def test_sends_are_not_tuned(table: Any) -> None:  # noqa: ANN401

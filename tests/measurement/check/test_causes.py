@@ -61,6 +61,10 @@ def test_sockets() -> None:
     assert suspected("all_reduce", TWO, case)[0] == "sockets"
 
 
+def test_sixty_gigabytes_a_second_are_no_sockets() -> None:
+    assert "sockets" not in suspected("all_gather", TWO, slower("* nic", 0.15))
+
+
 def test_what_the_run_says_comes_first() -> None:
     case = slower("* nic", 0.3)
     unsaid = suspected("all_reduce", TWO, case)
@@ -213,6 +217,15 @@ def test_misaligned_pieces() -> None:
     assert "misaligned" not in [
         one.cause.name for one in check(made("all_to_all", even, by_model("all_to_all", even) * 25), even).causes
     ]
+
+
+@pytest.mark.parametrize(("more", "misaligned"), [(4, True), (8, True), (16, False)])
+def test_pieces_of_16_bytes(more: int, misaligned: bool) -> None:  # noqa: FBT001
+    """What is a multiple of 4 or 8 bytes is copied no quicker."""
+    box = cs.load("hgx-a100")
+    sizes = 8 * (np.logspace(20, 28, 9, base=2, dtype=np.float64) + more)
+    found = check(made("all_to_all", box, by_model("all_to_all", box) * 25, sizes), box)
+    assert ("misaligned" in [one.cause.name for one in found.causes]) == misaligned
 
 
 @pytest.mark.parametrize("share", [0.15, 0.46, 0.6])
