@@ -46,6 +46,11 @@ def test_figures_keep_their_origin() -> None:
     assert (speed.status, speed.source, speed.note) == ("measured", ("us",), "one evening")
 
 
+def test_what_is_certain_has_no_range() -> None:
+    written = yaml.safe_load(to_yaml(Thing("a", Figure(25e9, status="measured", source=("us",)))))["speed"]
+    assert written == {"value": "25 GB/s", "status": "measured", "source": ["us"]}
+
+
 def test_the_shipped_calibration() -> None:
     shipped = calibration("nccl")
     again = read(Calibration, parse_yaml(to_yaml(shipped), "written"), "written")

@@ -51,6 +51,11 @@ def test_what_leaves_less_open_comes_first() -> None:
     assert found.index("half-rails") < found.index("gpudirect-hindered")
 
 
+def test_what_fits_comes_before_what_leaves_nothing_open() -> None:
+    found = suspected("all_gather", TWO, slower("* nic", 0.33))
+    assert found.index("gpudirect-hindered") < found.index("half-rails")
+
+
 def test_what_explains_little_is_not_said() -> None:
     assert not {"sockets", "one-nic", "nvls-off"} & {*suspected("all_gather", TWO, slower("* nic", 0.5))}
 
