@@ -65,6 +65,8 @@ def test_what_the_data_do_not_tell_stays() -> None:
     result = fit(Nccl(), large)
     assert found(result, NVLINK)[3]
     assert BASE not in [one.constant.place for one in result.told]
+    assert all(one.value / one.low < 1.5 for one in result.told)
+    assert any(one.high / one.value >= 1.5 for one in result.constants if not one.told)
 
 
 def test_the_same_seed_gives_the_same() -> None:
