@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from commsim.cli.cases import cases
-from commsim.cli.options import takes
+from commsim.cli.options import Json, takes
+from commsim.cli.output import document
 from commsim.measurement.launch.cases import Case
 from commsim.measurement.launch.scripts import SCRIPTS, Job
 from commsim.units import parse
@@ -26,8 +27,13 @@ def launch(
     backend: Annotated[Literal["nccl", "gloo"], typer.Option(help="gloo on CPUs.")] = "nccl",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long ranks wait for each other.")] = "5 min",
     image: Annotated[str, typer.Option(metavar="NAME", help="Of the container, for k8s.")] = "IMAGE",
+    as_json: Json = False,
 ) -> None:
     """Print the script that starts a measurement on a cluster."""
     del action  # there is one
     job = Job(tuple(wanted), nodes, ranks_per_node, backend, out, parse(timeout, "s", "timeout"), image)
-    sys.stdout.write(SCRIPTS[scheduler](job))
+    script = SCRIPTS[scheduler](job)
+    if as_json:
+        return document({"scheduler": scheduler, "script": script})
+    sys.stdout.write(script)
+    return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from commsim.errors import InputError
 from commsim.training.compute import kernel_figures
 from commsim.training.operations import FULL
+from commsim.training.pipeline.schedules import SCHEDULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,6 +83,10 @@ def _batches(setting: Setting) -> Iterator[InputError]:
 def options(setting: Setting) -> Iterator[InputError]:
     """Yield an error for each option of the recipe that no plan could do on this accelerator."""
     plan, recipe, chip = setting.plan, setting.recipe, setting.system.accelerator
+    if recipe.schedule not in {None, *SCHEDULES}:
+        yield InputError(
+            "schedule", recipe.schedule, "no such schedule", among=[one for one in SCHEDULES if one != "forward"]
+        )
     if recipe.schedule == "forward":
         yield InputError("schedule", recipe.schedule, "a schedule with backward passes belongs in a training step")
     for number_format in (recipe.matmul_format, recipe.other_format):

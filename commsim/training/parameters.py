@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from commsim.training.layers.experts import Experts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -86,7 +88,10 @@ def of_block(block: Block, hidden: int) -> dict[str, Count]:
 def of_part(part: Part, hidden: int) -> Count:
     """Return the parameters of one part of a layer."""
     matrices, vectors = part.projections(hidden), part.vectors(hidden)
-    return Count(sum(each.parameters for each in matrices) + vectors, sum(each.active for each in matrices) + vectors)
+    idle = part.idle(hidden) if isinstance(part, Experts) else 0
+    return Count(
+        sum(each.parameters for each in matrices) + vectors, sum(each.active for each in matrices) + vectors - idle
+    )
 
 
 def norm_size(norm: Norm, hidden: int) -> int:

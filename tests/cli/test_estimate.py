@@ -48,7 +48,7 @@ def test_the_table_says_the_same(commsim: Callable[..., Answer]) -> None:
 def test_what_an_axis_says(commsim: Callable[..., Answer]) -> None:
     said = commsim(*JOB, "--explain", "tensor", "--json").document["explain"]
     assert {(one["axis"], one["ranks"]) for one in said} == {("tensor", 2)}
-    assert {one["bottleneck"].partition(" (")[0] for one in said} <= {"nvlink4", "latency"}
+    assert {one["bottleneck"].partition(" (")[0] for one in said} <= {"nvlink4", "channels", "latency"}
     assert all(one["op"] in commsim(*JOB, "--explain", "tensor").out for one in said)
 
 

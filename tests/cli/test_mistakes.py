@@ -135,7 +135,7 @@ MISTAKES = {
     f"{COST} --size 1K --algorithm nvls --no-nvls": "no such way",
     f"{COST} --size 1K --algorithm nvls --protocol ll": "no such way",
     "cost dgx-1v all_reduce --size 1K --algorithm nvls": "no such way",
-    f"{COST} --size 1K --library idael": "'nccl', 'ideal'",
+    f"{COST} --size 1K --library idael": "'nccl', 'rccl', 'gloo', 'ideal'",
     f"{COST} --size 1K --library ideal --algorithm ring": "leave this out",
     f"{COST} --size 1K --library ideal --no-nvls": "leave this out",
     f"{COST} --size 1K --library ideal --library-version 2.27": "leave this out",

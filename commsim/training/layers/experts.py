@@ -77,9 +77,17 @@ class Experts:
 
     def vectors(self, hidden: int) -> int:
         """Return the biases of experts and router, and the norm of the latent."""
-        biases = self.count * (self.width * (1 + self.gated) + hidden + 1) if self.bias else 0
+        biases = self.count * (self._bias(hidden) + 1) if self.bias else 0
         latent = (self.latent or 0) if self.latent_norm else 0
         return biases + latent + self.router_bias * self.count
+
+    def _bias(self, hidden: int) -> int:
+        """The biases of one expert."""
+        return self.width * (1 + self.gated) + hidden
+
+    def idle(self, hidden: int) -> int:
+        """Return how many of the biases belong to experts that a token does not pass."""
+        return (self.count - self.top_k) * self._bias(hidden) if self.bias else 0
 
     def operations(self, hidden: int, shard: Shard) -> tuple[Operation, ...]:
         """Return router, permutation, experts, combination and shared experts."""
