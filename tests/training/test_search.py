@@ -29,6 +29,7 @@ CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "predictors": ("deepseek-v3", 256, {"global_batch": 256, "tensor": 1, "context": (1, 2), "expert": (16, 64)}),
     "waves": ("llama3.1-8b", 8, {"global_batch": 16, "schedule": "gpipe", "overlap_data": False}),
     "split": ("llama3.1-8b", 8, {"global_batch": 16, "schedule": "zero-bubble", "pipeline": (2, 4)}),
+    "modules": ("llama3.1-8b", 16, {"global_batch": 32, "recompute": ("layernorm+activation", "mlp", "none")}),
     "unfused": ("gpt3-175b", 64, {"global_batch": 64, "attention": "unfused", "sequence": 2048, "tensor": 8}),
 }
 

@@ -90,20 +90,27 @@ def profiles(job: Job, machine: Machine, ranks: Ranks) -> Profile:
 def _profiles(job: Job, machine: Machine, ranks: Ranks) -> list[Profile]:
     """The same, by choice, of ways along whose meshes the same axes speak: they say the same things in other sizes.
 
-    What is said takes as long whatever is computed again; only whether it is said again then depends on that.
+    What is said takes as long whatever is computed again; only whether it is said again then depends on that. Where
+    more is said than with the first choice, it is asked for anew.
     """
     every = [_pieces(job, ranks, recompute) for recompute in job.choices.recompute]
     said = [_said(job, machine, every[0], ranks, place) for place in ranks.meshes]
     needed = _stretched([buffers(one.traffic for some in of_mesh for one in some) for of_mesh in said], ranks)
-    spoken = [_joined([of_mesh[number] for of_mesh in said], ranks) for number in range(len(every[0]))]
+    spoken = _spoken(said, ranks)
     found = []
     for held in every:
         first = _said(job, machine, held, ranks, ranks.meshes[0])
-        heard = [
-            [Heard(one.traffic, other.seconds) for one, other in zip(*both, strict=True)] for both in zip(first, spoken)
-        ]
+        if list(map(len, first)) == list(map(len, spoken)):
+            heard = [[Heard(one.traffic, other.seconds) for one, other in zip(*both)] for both in zip(first, spoken)]
+        else:
+            heard = _spoken([_said(job, machine, held, ranks, place) for place in ranks.meshes], ranks)
         found.append(profile(held, [passes(machine, *both) for both in zip(held, heard)], needed))
     return found
+
+
+def _spoken(said: Sequence[Sequence[Sequence[Said]]], ranks: Ranks) -> list[list[Heard]]:
+    """What each piece says in all meshes, of said[mesh][piece]."""
+    return [_joined(of_piece, ranks) for of_piece in zip(*said)]
 
 
 def _pieces(job: Job, ranks: Ranks, recompute: str) -> tuple[Piece, ...]:
