@@ -36,12 +36,13 @@ half empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFL
 CAST_BYTES = 4.0
 """Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
 (NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
-POWER = 0.62
+POWER = 2 / 3
 """How the sustained rate of matrix units follows the power that there is for each FLOP/s of peak: rate ~ power^POWER.
 Where clocks and voltage fall together power goes with their cube and rate with power^1/3, where only clocks fall rate
-goes with power. Fitted on public step times of H100 at 500 and 700 W, of B200, GB200 and GB300 at 1,000 to 1,400 W."""
-NARROW_POWER = 0.9
-"""Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted as POWER."""
+goes with power: the middle of both. Public step times of H100 at 500 and 700 W allow 0.45 to 0.8."""
+NARROW_POWER = 0.95
+"""Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted on public step times of H100,
+range 0.9 to 1."""
 SPREAD = 0.02
 """Standard deviation of the rates of GPUs of one kind under one power limit (Sinha et al. 2022: 0.017 to 0.028 in
 matmuls and ResNet training on V100, A100 and RTX 5000, 0.0004 where memory limits)."""

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 Timed = tuple["Operation", "Array"]
-HOST = 3.2e-3
+HOST = 3.1e-3
 """What a host needs to launch the forward pass of a dropless layer with experts, s; backward twice that. It cannot run
-ahead, as it waits for the counts of tokens. Fitted: public runs on H100 and GB200 whose GPUs have less to do take
-9.4 ms for both passes alike, and less when the whole step is one CUDA graph (Megatron-Bridge's performance summary)."""
+ahead, as it waits for the counts of tokens. Fitted on public runs on H100; those on GB200 whose GPUs have less to do
+take as long, and less when the whole step is one CUDA graph (Megatron-Bridge's performance summary)."""
 
 
 class Spoken(Protocol):

@@ -86,7 +86,7 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             unfused="loss",
         ),
         # Transformer Engine takes cuDNN's attention; --overlap-grad-reduce and --overlap-param-gather.
-        Trainer(name="Megatron-Core", since=2024, splits_experts=True, efficiency=0.96),
+        Trainer(name="Megatron-Core", since=2024, splits_experts=True),
     ),
     "nemo": (
         # Its launcher recomputes attention selectively, as its scores are written.
@@ -161,7 +161,7 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
             unfused="norm+activation+loss",
             expandable_segments=False,
             attention={"ampere": "flash1", "hopper": "flash2"},
-            efficiency=1.03,
+            efficiency=1.045,
         ),
     ),
     "internevo": (Trainer(name="InternEvo", gradients="bf16", efficiency=0.97),),
