@@ -28,18 +28,19 @@ HALF = 4096 * 4096 * 2.0
 
 
 def test_nvls_saves_what_the_switches_do() -> None:
-    """Without sequence parallelism a layer has two all-reduces forward, and two hidden backward that slow it by 15 %.
+    """Without sequence parallelism a layer has two all-reduces forward, and two hidden backward that slow it.
 
-    On eight H100 NCCL reaches a bus bandwidth of about 360 GB/s in rings, 475 with NVLS (nccl-tests on HGX H100).
+    On eight H100 NCCL reaches a bus bandwidth of about 360 GB/s in rings, 475 with NVLS, from 2 GiB up (nccl-tests on
+    HGX H100).
     """
     ring, switch = (
-        estimated(LLAMA, Tensor(8, sequence=False), library=Nccl(nvls=nvls), global_batch=8, micro_batch=8).step
+        estimated(LLAMA, Tensor(8, sequence=False), library=Nccl(nvls=nvls), global_batch=64, micro_batch=64).step
         for nvls in (False, True)
     )
-    size = 8 * HALF
+    size = 64 * HALF
     each = 2 * 7 / 8 * size * (1 / 360e9 - 1 / 475e9)
     said = 2 * LAYERS * (1 + CONTENTION) + 1 + CONTENTION
-    assert ring.exposed["tensor"] - switch.exposed["tensor"] == pytest.approx(each * said, rel=0.25)
+    assert ring.exposed["tensor"] - switch.exposed["tensor"] == pytest.approx(each * said, rel=0.15)
     assert ring.seconds - switch.seconds == pytest.approx(ring.exposed["tensor"] - switch.exposed["tensor"])
 
 
@@ -125,13 +126,14 @@ def test_scarce_uplinks_slow_what_crosses_them() -> None:
     """Two groups of 64 boxes share experts under leaves of 51, 51 and 26 boxes with 13 uplinks each (3.9 to 1).
 
     The second leaf has 13 boxes of the first group and 38 of the second, and sends up 13 x 51/64 + 38 x 26/64 boxes'
-    traffic through 13 cables; without oversubscription 504/512 of a box's go through its own.
+    traffic through 13 cables; without oversubscription 504/512 of a box's go through its own. What 512 messages of
+    1.25 MiB take before they flow is alike in both.
     """
-    plan, recipe = Plan(Expert(512), Data(1024)), Recipe(1024, sequence=4096)
+    plan, recipe = Plan(Expert(512), Data(1024)), Recipe(4096, micro_batch=4, sequence=4096)
     full, scarce = (
         Estimate(Setting(model("qwen3-next-80b-a3b"), plan, recipe, load("hgx-h100", gpus=1024, **wiring)), Nccl()).step
         for wiring in ({}, {"oversubscription": 4.0})
     )
     expected = (13 * 51 / 64 + 38 * 26 / 64) / 13 / (504 / 512)
-    assert scarce.exposed["expert"] / full.exposed["expert"] == pytest.approx(expected, rel=0.03)
+    assert scarce.exposed["expert"] / full.exposed["expert"] == pytest.approx(expected, rel=0.05)
     assert scarce.compute == full.compute

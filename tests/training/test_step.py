@@ -149,7 +149,7 @@ def test_zero_bubble_fills_the_drain_with_gradients_of_weights() -> None:
 def test_a_schedule_that_cannot_be_cut_so_is_refused() -> None:
     with pytest.raises(InputError, match="this schedule has one chunk a stage; interleaved has several"):
         timed(LLAMA, Pipeline(4, virtual=2), schedule="zero-bubble")
-    with pytest.raises(InputError, match="pipeline: schedule: 'interleave'; unknown; did you mean 'interleaved'"):
+    with pytest.raises(InputError, match="schedule: 'interleave'; no such schedule; did you mean 'interleaved'"):
         timed(LLAMA, Pipeline(4), schedule="interleave")
 
 
