@@ -6,6 +6,8 @@ on rails. What is small or on PCIe is a later matter.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,25 @@ def test_what_nvls_buys_at_eight_gpus(system: str, low: float, high: float) -> N
         for nvls in (True, False)
     )
     assert low < off / on < high
+
+
+RACKS = [
+    (72, {}, {0.5: 586, 1: 681, 2: 758, 4: 839, 8: 835}),
+    (144, {}, {0.5: 494, 1: 596, 2: 680, 4: 743, 8: 793, 16: 810}),
+    (1440, {"nvls": False}, {2: 287, 4: 346, 8: 381, 16: 406}),
+    (1440, {"algorithm": "Tree", "protocol": "Simple"}, {0.5: 151, 1: 219, 2: 287, 4: 346, 8: 381, 16: 406}),
+]
+"""GPUs of GB200 NVL72, settings, bus bandwidth in GB/s by size in GiB (coreweave/nccl-tests README, NCCL 2.26.2)."""
+
+
+@pytest.mark.parametrize(("gpus", "settings", "busbw"), RACKS)
+def test_racks(gpus: int, settings: dict[str, Any], busbw: dict[float, float]) -> None:
+    """One rack, two, and twenty: at half, as a tree of copying GPUs does it.
+
+    The sample job of that time turns NVLS off (NCCL_NVLS_ENABLE=0), which no figure above 690 GB/s can have been
+    measured with: one rack and two reach them by NVLS, twenty do not. NCCL's tuner then takes Tree/Simple, whose ranks
+    with three children copy twice as much, and whose slots go through 72 GPUs up and down before the pipeline is full.
+    """
+    topology, sizes = load("gb200-nvl72", gpus=gpus).topology, np.array([*busbw]) * GIB
+    done = Nccl(version="2.26", **settings).time(collective("all_reduce"), sizes, Layout.first(gpus), topology)
+    assert done.busbw / 1e9 == pytest.approx([*busbw.values()], rel=0.15)

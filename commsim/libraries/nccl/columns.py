@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER
+from commsim.libraries.nccl.constants import numbers
 from commsim.libraries.nccl.timing import LARGEST_PIECE, PIECE, Sent, Streaming, Switched
 
 if TYPE_CHECKING:
-    from commsim.collectives.kinds import Collective
     from commsim.libraries.library import Floats
-    from commsim.libraries.nccl.rates import Rates
+    from commsim.libraries.nccl.rates import Priced, Rates
+    from commsim.libraries.nccl.team import Team
 
 _ROOTED = (BROADCAST, REDUCE)
 _FAR = 4
@@ -23,6 +24,9 @@ _OLD_PART, _OLD_LEAST = 2.0**21, 2.0**16
 _LEAST_OF_CHUNK, _MOST_OF_CHUNK = 1 / 8, 32
 _NVLINK_CHUNK, _CHUNK = 2.0**19, 2.0**17
 _PCIE_CHANNELS = 2
+_HOPPER, _WHOLE = 90, (2, 22)
+_CHAIN = 3
+"""Slots that each rank of a chain copies, with half of its threads, up and down."""
 _LL_PART = 2.0**14
 """Bytes of a channel that a message of LL fits in."""
 
@@ -35,9 +39,8 @@ def streaming(one: Rates, name: str) -> Streaming:
         reached = one.inside.efficiency * protocol.payload * one.case.factor(of.team.inside)
         found = of.op.factor(of.team.ranks) / (of.team.rings * reached)
         rate = found if found < _BETTER * rate else rate
-    inside = one.inside.copy and _copied(of.op, of.team.ranks, name) / (one.inside.copy * protocol.copy)
+    inside = one.inside.copy and _copied(of, name) / (one.inside.copy * protocol.copy)
     each = protocol.bytes_per_thread * (of.team.ranks if (name, of.protocol) == ("Ring", "LL") else 1)
-    fills = of.op in _ROOTED and of.team.ranks > 2  # noqa: PLR2004 - of two ranks one only sends
     return Streaming(
         wait=_cell(protocol.base + one.start + one.messages + one.wire),
         opening=_cell(older.channel if older else 0.0),
@@ -48,7 +51,7 @@ def streaming(one: Rates, name: str) -> Streaming:
         share=_cell(protocol.threads * each),
         most=_cell(of.team.channels),
         slot=_cell(protocol.slot),
-        fill=_cell(one.fitted.fill * (of.team.ranks - 2) if fills else 0.0),
+        fill=_cell(_filling(one, name)),
     )
 
 
@@ -114,13 +117,38 @@ def _share_of_channels(most: int, ranks: int, every: int) -> int:
     return most
 
 
-def _copied(op: Collective, ranks: int, name: str) -> float:
-    """How often the busiest rank's channels copy each byte of the size: a tree up and down, a ring once a step."""
+def _copied(of: Priced, name: str) -> float:
+    """How often the busiest rank's channels copy each byte of the size: a ring once a step, a tree up and down.
+
+    A tree's copies go on side by side, each with half of the threads. Up it reads its own data and that of each child:
+    one in its node, and one or two in others.
+    """
+    op, ranks = of.op, of.team.ranks
     if name == "Tree":
-        return 2.0
+        return 2.0 * (2 + min(of.team.nodes - 1, 2)) / 2
     if op is ALL_REDUCE:
         return (2 * ranks - 1) / ranks
     return 1.0 if op in (ALL_GATHER, REDUCE_SCATTER, *_ROOTED) else 0.0
+
+
+def _filling(one: Rates, name: str) -> float:
+    """How often the busiest rank's time for a slot passes before the pipeline is full.
+
+    A rooted ring is a chain of all ranks but the two at its ends. A tree of Simple hands whole slots up and down the
+    chain of a node's ranks: two reads up and one down, where the busiest rank reads `_copied` times.
+    """
+    of = one.of
+    if of.op in _ROOTED:
+        return one.fitted.fill * max(0, of.team.ranks - 2)
+    if (name, of.protocol) == ("Tree", "Simple") and _hands_on_whole_slots(of.team):
+        return _CHAIN * (of.team.local - 1) / _copied(of, name)
+    return 0.0
+
+
+def _hands_on_whole_slots(team: Team) -> bool:
+    """Older versions cut a tree's slots by its depth; GPUs of before Hopper are taken to run one of those."""
+    comm = team.comm
+    return comm is not None and comm.capability >= _HOPPER and numbers(comm.constants.version) >= _WHOLE
 
 
 def _busiest(one: Rates, per_byte: Floats) -> tuple[float, int]:
