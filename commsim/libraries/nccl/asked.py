@@ -93,7 +93,7 @@ class Asked:
     def of(cls, settings: Settings, op: Collective, layout: Layout, topology: Topology) -> Asked:
         """Return what is asked of NCCL. InputError for settings that no version allows."""
         settings = settings.checked
-        found = {name: pair for name, pair in ways(op, layout, topology).items() if settings.leave(pair[0])}
+        found = ways(op, layout, topology, settings.leave)
         for version in [settings.version] if settings.version else reversed(versions()):
             asking = team(layout, topology, settings.knobs, version)
             table = tune(asking.comm) if asking.comm and op.name in OPS and not _tuned_by_plugin(asking) else None

@@ -21,6 +21,8 @@ from commsim.collectives.kinds import (
 from commsim.collectives.price import priced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from commsim.collectives.layout import Layout
     from commsim.collectives.price import Cost
     from commsim.hardware.topology import Topology
@@ -65,10 +67,15 @@ Where GPUs are wired to each other, its channels are rings over different links,
 ALGORITHMS = frozenset(way.name for way in WAYS.values())
 
 
-def ways(op: Collective, layout: Layout, topology: Topology) -> dict[str, tuple[Way, Cost]]:
-    """Return NCCL's ways that serve a group of a machine, each once by its name in the table, with their prices."""
+def ways(
+    op: Collective, layout: Layout, topology: Topology, leave: Callable[[Way], bool]
+) -> dict[str, tuple[Way, Cost]]:
+    """Return NCCL's ways that serve a group of a machine, each once by its name in the table, with their prices.
+
+    Only what the settings `leave` is priced.
+    """
     serving = {one.name for one in serving_on(op, layout, topology)}
-    left = {name: way for name, way in WAYS.items() if name in serving and op in way.ops}
+    left = {name: way for name, way in WAYS.items() if name in serving and op in way.ops and leave(way)}
     if "two_level" in left:
         left.pop("direct", None)
     if "pat" in left and layout.within(topology.domain_size) > 1:
