@@ -38,6 +38,11 @@ class PartialError(CommsimError):
     exit_code = 4
 
 
+def reason(error: Exception) -> str:
+    """What went wrong, without the number and the name that the operating system puts around it."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 _LONGEST = 80
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import yaml
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.figures import STATUSES, Figure
 from commsim.units import parse
 
@@ -60,7 +60,7 @@ def load_yaml(path: Path) -> Mapping[str, Any]:
             raise InputError(where, f"{path.stat().st_size} bytes", f"at most {LARGEST_FILE} bytes are read")
         return parse_yaml(path.read_text(encoding="utf-8"), where)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(where, str(error), "a readable YAML file belongs here") from None
+        raise InputError(where, reason(error), "a readable YAML file belongs here") from None
 
 
 def parse_yaml(text: str, where: str) -> Mapping[str, Any]:

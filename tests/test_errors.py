@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.errors import CommsimError, InputError, LackError, PartialError
+from commsim.errors import CommsimError, InputError, LackError, PartialError, reason
 
 
 def test_input_error_says_where_what_and_what_belongs_there() -> None:
@@ -36,3 +39,10 @@ def test_exit_codes_are_those_of_the_contract() -> None:
     codes = {error: error.exit_code for error in (CommsimError, InputError, LackError, PartialError)}
     assert list(codes.values()) == [1, 2, 3, 4]
     assert issubclass(InputError, ValueError)
+
+
+def test_what_the_system_says_is_told_without_its_number() -> None:
+    with pytest.raises(OSError, match="Errno") as caught:
+        Path("there/is/no/such/file").read_text(encoding="utf-8")
+    assert reason(caught.value) == "No such file or directory"
+    assert reason(ValueError("a row is short")) == "a row is short"

@@ -44,7 +44,9 @@ _EVERY = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 def wanted(
     cause: Annotated[
         list[str] | None,
-        typer.Option(metavar="CAUSE", rich_help_panel=_CAUSES, help="Such as 'slow-rank: factor=1.1 count=1'; again."),
+        typer.Option(
+            metavar="CAUSE", rich_help_panel=_CAUSES, help="Such as 'slow-rank: factor=1.1 count=1'; may be repeated."
+        ),
     ] = None,
     causes: Annotated[
         Path | None, typer.Option(metavar="FILE", rich_help_panel=_CAUSES, help="A YAML list of causes.")
@@ -119,13 +121,15 @@ def stragglers(
     seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Of the draws.")] = 0,
     mitigation: Annotated[
         list[str] | None,
-        typer.Option("--mitigate", metavar="NAME", rich_help_panel=_WHAT, help=f"{', '.join(MITIGATIONS)}; again."),
+        typer.Option(
+            "--mitigate", metavar="NAME", rich_help_panel=_WHAT, help=f"{', '.join(MITIGATIONS)}; may be repeated."
+        ),
     ] = None,
     with_curve: Annotated[
         bool, typer.Option("--curve", rich_help_panel=_WHAT, help="The slowdown on 8 to 100,000 GPUs.")
     ] = False,
     also: Annotated[
-        list[str] | None, typer.Option(metavar="SYSTEM", rich_help_panel=_WHAT, help="Its curve, too; again.")
+        list[str] | None, typer.Option(metavar="SYSTEM", rich_help_panel=_WHAT, help="Its curve, too; may be repeated.")
     ] = None,
     sources: Sources = False,
     as_json: Json = False,

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -70,7 +70,7 @@ def read_moe(path: Path) -> list[MoeRow]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(islice(csv.DictReader(file), MOST_ROWS + 1))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), str(error), "a readable CSV file belongs here") from None
+        raise InputError(str(path), reason(error), "a readable CSV file belongs here") from None
     if len(rows) > MOST_ROWS:
         raise InputError(str(path), f"more than {MOST_ROWS} rows", f"at most {MOST_ROWS} results are read")
     columns = list(rows[0]) if rows else []

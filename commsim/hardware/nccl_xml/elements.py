@@ -10,7 +10,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ def opened(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        raise InputError(str(path), str(error), "a readable file belongs here") from None
+        raise InputError(str(path), reason(error), "a readable file belongs here") from None
     if len(content) > LARGEST_FILE:
         raise InputError(str(path), f"more than {LARGEST_FILE} bytes", f"at most {LARGEST_FILE} bytes are read")
     return content

@@ -85,6 +85,10 @@ class Fitted:
             return Figure(self.value, status="derived", note=note)
         return Figure(self.value, status="measured", low=self.low, high=self.high, note="95 % interval")
 
+    def __str__(self) -> str:
+        """Its value with its interval, beside the shipped one."""
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g}), shipped {self.constant.value:.3g}"
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -102,6 +106,13 @@ class Fit:
     def told(self) -> tuple[Fitted, ...]:
         """The constants that the data determine."""
         return tuple(one for one in self.constants if one.told)
+
+    def __str__(self) -> str:
+        """How far times were and are, and each constant that the data determine beside what is shipped."""
+        before, after = (float(np.median(np.abs(np.expm1(each)))) for each in (self.before, self.after))
+        told = (f"  {one.constant.name}: {one}" for one in self.told)
+        said = f"{len(self.after)} rows: median |error| {before:.1%} as shipped, {after:.1%} as fitted"
+        return "\n".join((said, *told))
 
 
 def calibrate(system: System, tables: Iterable[Measurement], *, library: Library | None = None, seed: int = 0) -> Fit:

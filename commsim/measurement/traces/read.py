@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +64,9 @@ def _found(given: Sequence[Path]) -> list[Path]:
         raise InputError("trace", [], "a file, or one for each rank, belongs here")
     paths: list[Path] = []
     for one in given:
-        if one.is_dir():
+        if os.path.isdir(one):  # noqa: PTH112 - it answers for impossible names as well
             inside = sorted(path for path in one.iterdir() if path.is_file() and not path.name.startswith("."))
-        elif one.is_file():
+        elif os.path.isfile(one):  # noqa: PTH113 - as above
             inside = [one]
         else:
             begin = [path for path in one.parent.glob(f"{_plain(one.name)}*") if path.is_file()] if one.name else []

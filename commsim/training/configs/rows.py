@@ -10,7 +10,7 @@ import csv
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.training.block import Block, Norm, stack
 from commsim.training.layers.attention import Attention
 from commsim.training.layers.experts import Experts
@@ -42,7 +42,7 @@ def read_rows(path: Path) -> dict[str, Mapping[str, str]]:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), str(error), "a readable CSV file belongs here") from None
+        raise InputError(str(path), reason(error), "a readable CSV file belongs here") from None
     if not rows or "model_id" not in rows[0]:
         raise InputError(str(path), list(rows[0]) if rows else "nothing", "a table with the column 'model_id'")
     return {row["model_id"]: row for row in rows}

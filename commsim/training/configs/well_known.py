@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping  # noqa: TC003 - the reader of YAML needs it when it runs
 from dataclasses import dataclass
@@ -77,7 +78,8 @@ def model(name: str | Path) -> Model:
     if known:
         return _entry(known)
     path = Path(name)
-    if path.exists() or path.suffix in {".json", ".yaml", ".yml"} or path.name != str(name):
+    there = os.path.exists(path)  # noqa: PTH110 - it answers for impossible names as well
+    if there or path.suffix in {".json", ".yaml", ".yml"} or path.name != str(name):
         return read_model(path)
     raise InputError("model", str(name), "no such model; `config.json` files are read too", among=_named())
 

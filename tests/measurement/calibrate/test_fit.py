@@ -54,6 +54,10 @@ def test_without_noise() -> None:
     result = fit(Nccl(), measured({NVLINK: 0.6}))
     assert found(result, NVLINK)[0] == pytest.approx(0.6, rel=0.02)
     assert np.abs(result.after).max() < 0.02
+    first, *told = str(result).splitlines()
+    assert first.startswith("24 rows: median |error| ")
+    assert len(told) == len(result.told)
+    assert any(line.startswith("  links.nvlink3.efficiency: 0.") and ", shipped 0." in line for line in told)
 
 
 def test_what_the_data_do_not_tell_stays() -> None:
