@@ -162,7 +162,7 @@ def test_what_is_assumed_is_said(commsim: Callable[..., Answer], two: Callable[.
 
 def test_a_table_that_is_no_csv(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
-    path.write_text('node_a,node_b,busbw\nn1,n2,"' + "4" * 200_000 + '"\n')
+    path.write_text('node_a,node_b,busbw\nn1,n2,"' + "4" * 2**21 + '"\n')
     answer = commsim("check", path, "--pairs")
     assert (answer.code, answer.out) == (2, "")
     assert "a CSV with a row a run belongs here" in answer.err
