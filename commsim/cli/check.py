@@ -66,7 +66,11 @@ def check(
         str | None, typer.Option(metavar="FILE", help="Compare with this earlier run instead of a model.")
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="FILE is a CSV of runs of one node or two each: find the bad ones.")
+        bool,
+        typer.Option(
+            "--pairs",
+            help="FILE is a CSV (node_a, node_b, busbw_gbs) of runs of one node or two each: find the bad ones.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
