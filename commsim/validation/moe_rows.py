@@ -6,19 +6,19 @@ Its columns are the fields of `MoeRow`, under the same names; others are left al
 from __future__ import annotations
 
 import csv
-import math
 from dataclasses import MISSING, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError, reason
+from commsim.validation.cells import values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-MOST_ROWS, MOST = 100_000, 10**9
-"""Rows and whole numbers that are read at most: whoever writes more made a mistake."""
+MOST_ROWS = 100_000
+"""Rows that are read at most: whoever writes more made a mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,39 +89,4 @@ def read_moe(path: Path) -> list[MoeRow]:
 def _row(where: str, row: Mapping[Any, Any]) -> MoeRow:
     if None in row or None in row.values():
         raise InputError(where, list(row.values()), "as many cells as columns belong here")
-    return MoeRow(**dict(_cells(where, row)))
-
-
-def _cells(where: str, row: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for item in fields(MoeRow):
-        text = row.get(item.name, "").strip()
-        kind, _, optional = str(item.type).partition(" | ")
-        if text or item.default is MISSING:
-            value = _READ[kind](f"{where}: {item.name}", text)
-            yield item.name, 0 if value is None and not optional else value
-
-
-def _whole(where: str, text: str) -> int | None:
-    number = _number(where, text)
-    if number is not None and (number != int(number) or number > MOST):
-        raise InputError(where, text, f"a whole number, {MOST} at most, belongs here")
-    return None if number is None else int(number)
-
-
-def _number(where: str, text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise InputError(where, text, "a number that is finite and not negative belongs here")
-    return number
-
-
-def _text(_: str, text: str) -> str:
-    return text
-
-
-_READ: Mapping[str, Callable[[str, str], Any]] = {"int": _whole, "float": _number, "str": _text}
+    return MoeRow(**values(MoeRow, where, row))

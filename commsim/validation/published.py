@@ -6,19 +6,19 @@ Its columns are the fields of `Published`, under the same names; others are left
 from __future__ import annotations
 
 import csv
-import math
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError, reason
+from commsim.validation.cells import values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-MOST_ROWS, MOST = 20_000, 10**9
-"""Rows and whole numbers that are read at most: whoever writes more made a mistake."""
+MOST_ROWS = 20_000
+"""Rows that are read at most: whoever writes more made a mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def changed(result: Published, where: str, row: Mapping[str, str]) -> Published:
     """Return the result with these cells in the place of its own. InputError for one that cannot be read."""
-    return replace(result, **{name: value for name, value in _cells(where, row) if name in row})
+    said = values(Published, where, row, blank=True)
+    return replace(result, **{name: value for name, value in said.items() if name in row})
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
@@ -131,44 +132,4 @@ def _result(where: str, line: int, row: Mapping[str, Any]) -> Published:
     cells = list(row.values())
     if None in row or None in cells:
         raise InputError(f"{where}: line {line}", cells, "as many cells as columns belong here")
-    return Published(**dict(_cells(f"{where}: {row['row_id'] or f'line {line}'}", row)))
-
-
-def _cells(where: str, row: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for item in fields(Published):
-        text = row.get(item.name, "").strip()
-        kind, _, optional = str(item.type).partition(" | ")
-        value = _READ[kind](f"{where}: {item.name}", text)
-        yield item.name, 0 if value is None and not optional else value
-
-
-def _whole(where: str, text: str) -> int | None:
-    number = _number(where, text)
-    if number is not None and (number != int(number) or number > MOST):
-        raise InputError(where, text, f"a whole number, {MOST} at most, belongs here")
-    return None if number is None else int(number)
-
-
-def _number(where: str, text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise InputError(where, text, "a number that is finite and not negative belongs here")
-    return number
-
-
-def _flag(where: str, text: str) -> bool | None:
-    if text not in {"", "0", "1"}:
-        raise InputError(where, text, "1, 0 or nothing belongs here")
-    return None if not text else text == "1"
-
-
-def _text(_: str, text: str) -> str:
-    return text
-
-
-_READ: Mapping[str, Callable[[str, str], Any]] = {"int": _whole, "float": _number, "bool": _flag, "str": _text}
+    return Published(**values(Published, f"{where}: {row['row_id'] or f'line {line}'}", row, blank=True))
