@@ -1,6 +1,6 @@
 """Is what the model says what a real network delivers, healthy and with something wrong?
 
-A prediction may be off by 10 %. What is not near enough at once is measured once more: others use this machine, too.
+A prediction may be off by 10 %. What is not near enough at once is measured again: others use this machine, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MIB = 2**20
 NEAR = 0.1
+ATTEMPTS = 4
 OPS = ("all_reduce", "all_gather", "broadcast", "all_to_all")
 pytestmark = [needs_root, pytest.mark.usefixtures("alone")]
 NETWORKS = {
@@ -40,14 +41,19 @@ def far(done: Iterable[Compared]) -> list[str]:
 
 
 def repeated(wanted: Experiment) -> list[Compared]:
-    """What was measured; what is far off, once more and twice as often."""
+    """What was measured; what is far off, again and longer: a wrong model stays wrong, a busy machine does not stay busy.
+
+    Each attempt stands by itself: one is taken whole or not at all.
+    """
     done = list(run(wanted))
-    assert all(one.checked for one in done)
-    ops = tuple(dict.fromkeys(one.trial.asked.op for one in done if abs(one.error) > NEAR))
-    if not ops:
-        return done
-    again = list(run(replace(wanted, ops=ops, iterations=2 * wanted.iterations)))
-    return [one for one in done if one.trial.asked.op not in ops] + again
+    for attempt in range(2, ATTEMPTS + 1):
+        assert all(one.checked for one in done)
+        ops = tuple(dict.fromkeys(one.trial.asked.op for one in done if abs(one.error) > NEAR))
+        if not ops:
+            break
+        again = list(run(replace(wanted, ops=ops, iterations=attempt * wanted.iterations)))
+        done = [one for one in done if one.trial.asked.op not in ops] + again
+    return done
 
 
 @pytest.mark.parametrize(("network", "slow"), NETWORKS.values(), ids=NETWORKS.keys())
