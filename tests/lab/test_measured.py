@@ -41,7 +41,7 @@ def far(done: Iterable[Compared]) -> list[str]:
 
 
 def repeated(wanted: Experiment) -> list[Compared]:
-    """What was measured; what is far off, again and longer: a wrong model stays wrong, a busy machine does not stay busy.
+    """What was measured; what is far off, again and longer: a wrong model stays wrong, a busy machine does not.
 
     Each attempt stands by itself: one is taken whole or not at all.
     """
