@@ -8,7 +8,7 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.validation import published
-from commsim.validation.published import read_published
+from commsim.validation.published import changed, read_published
 from tests.validation.published_rows import SHIPPED, cells, result, write
 
 if TYPE_CHECKING:
@@ -97,3 +97,10 @@ def test_an_endless_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_no_file_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a readable CSV file belongs here"):
         read_published(tmp_path / "nonesuch.csv")
+
+
+def test_a_blank_cell_takes_the_place_of_what_was_stated() -> None:
+    stated = result(cp=2, attention_kernel="flash2", overlap_data=True)
+    blank = {"cp": "", "attention_kernel": "", "overlap_data": ""}
+    assert changed(stated, "a", blank) == result(cp=None, attention_kernel="", overlap_data=None)
+    assert changed(stated, "a", {"cp": "4"}) == result(cp=4, attention_kernel="flash2", overlap_data=True)
