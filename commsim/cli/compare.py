@@ -85,8 +85,9 @@ def _estimated(arguments: list[str], which: str) -> Estimate:
         recipe: dict[str, Any],
         library: Library,
     ) -> None:
-        laid, options = settled(plan, recipe, machine)
-        found.append(estimated(model_of(model), laid, machine, library=library, **options))
+        known = model_of(model)
+        laid, options = settled(plan, recipe, machine, known)
+        found.append(estimated(known, laid, machine, library=library, **options))
 
     app = typer.Typer(add_completion=False)
     app.command(add_help_option=False)(job)

@@ -44,8 +44,9 @@ def estimate(
     plot: Plot = None,
 ) -> None:
     """Estimate a training step of MODEL on SYSTEM: its time, and where the time goes."""
-    laid, options = settled(plan, recipe, machine)
-    step = estimated(model_of(model), laid, machine, library=library, **options)
+    known = model_of(model)
+    laid, options = settled(plan, recipe, machine, known)
+    step = estimated(known, laid, machine, library=library, **options)
     if plot:
         from commsim.plots.canvas import save
         from commsim.plots.step import breakdown

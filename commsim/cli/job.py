@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from commsim.cli.output import note
 from commsim.errors import InputError
 from commsim.hardware.system import System
 from commsim.training.axes import Axis
+from commsim.training.model import Model
 from commsim.training.plan import Plan, parse_plan
 from commsim.training.trainers.job import Job
 from commsim.training.trainers.read import read_job
@@ -151,14 +153,18 @@ def recipe(
     return {name: value for name, value in locals().items() if value is not None}
 
 
-def settled(plan: Plan | Job, recipe: dict[str, Any], machine: System) -> tuple[Plan, dict[str, Any]]:
-    """Return the plan and the keywords of the recipe on a machine.
+def settled(plan: Plan | Job, recipe: dict[str, Any], machine: System, model: Model) -> tuple[Plan, dict[str, Any]]:
+    """Return the plan and the keywords of the recipe for a model on a machine.
 
-    A trainer's file is laid out over the machine; options of the command line come before what it says. InputError
-    where nothing says how large a batch is.
+    A trainer's file is laid out over the machine; options of the command line come before what it says, and its
+    remarks are printed. InputError where nothing says how large a batch is.
     """
-    laid = plan.plan(machine.gpus) if isinstance(plan, Job) else plan
-    options = plan.options(laid) | recipe if isinstance(plan, Job) else recipe
+    options = recipe
+    if isinstance(plan, Job):
+        for remark in plan.remarks(model):
+            note(remark)
+        job, plan = plan, plan.plan(machine.gpus)
+        options = job.options(plan) | recipe
     if "global_batch" not in options:
         raise InputError("global-batch", None, "the sequences of one step belong here, as in --global-batch 1024")
-    return laid, options
+    return plan, options

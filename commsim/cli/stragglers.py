@@ -141,9 +141,10 @@ def stragglers(
     """Say what stragglers cost a training step of MODEL on SYSTEM: how much, which cause, who waits, what helps."""
     if plot:
         _known(figure)
-    (laid, options), (tokens, failing) = settled(plan, recipe, machine), failures
+    known = model_of(model)
+    (laid, options), (tokens, failing) = settled(plan, recipe, machine, known), failures
     listed = (*wanted, failing(laid.gpus)) if failing else wanted
-    step = estimate(model_of(model), laid, machine, library=library, **options)
+    step = estimate(known, laid, machine, library=library, **options)
     with _progress("steps", steps) as done:
         found = run(step, listed, steps=steps, jobs=jobs, seed=seed, done=done)
     outcomes = [mitigate(found, read.described(MITIGATIONS, name, "mitigation")) for name in mitigation or ()]
@@ -151,7 +152,7 @@ def stragglers(
     if with_curve or also or (plot and figure == "curve"):
         ways[machine.name] = _curve(step, listed, seed)
     for name in also or ():
-        other = estimate(model_of(model), laid, load(name, gpus=laid.gpus), library=library, **options)
+        other = estimate(known, laid, load(name, gpus=laid.gpus), library=library, **options)
         ways[name] = _curve(other, listed, seed)
     training_of = whole(found, tokens) if tokens else None
     if plot:

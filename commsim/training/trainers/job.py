@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - dataclasses look at annotations
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from commsim.errors import InputError
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
 from commsim.training.plan import Plan
+from commsim.training.trainers.trained import Trained
+
+if TYPE_CHECKING:
+    from commsim.training.model import Model
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Job:
 
     `recipe` are keywords of `Recipe`; `notes` say what was taken for granted, or could not be kept. `data` is what the
     file says of the data ranks (None: the rest of the GPUs), `batch_per_rank` the sequences of a data rank and step,
-    where a trainer counts so.
+    where a trainer counts so; `trains` the model that the file is written for.
     """
 
     trainer: str
@@ -36,6 +40,7 @@ class Job:
     batch_per_rank: int | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    trains: Trained = Trained()  # noqa: RUF009 - a frozen value
 
     def plan(self, gpus: int) -> Plan:
         """Return the plan on so many GPUs. InputError when they are no multiple of what the file needs."""
@@ -58,3 +63,9 @@ class Job:
         """Return the keywords of the recipe under a plan; a batch that is counted by data rank becomes that of all."""
         each = {} if self.batch_per_rank is None else {"global_batch": self.batch_per_rank * plan.data}
         return each | dict(self.recipe)
+
+    def remarks(self, model: Model) -> tuple[str, ...]:
+        """Return what a person who runs this job with a model has to know, one sentence each."""
+        unlike = self.trains.unlike(model)
+        other = f"the file of {self.trainer} is written for another model than {model.name}: {unlike}"
+        return (*self.notes, other) if unlike else self.notes

@@ -13,6 +13,7 @@ from commsim.errors import InputError
 from commsim.training.operations import MODULES
 from commsim.training.trainers.job import Job
 from commsim.training.trainers.options import Options
+from commsim.training.trainers.trained import Trained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,7 +68,14 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         context_by="all_gather" if of.text("cp-comm-type") in {"all_gather", "allgather"} else "ring",
         zero=_zero(of),
         recipe=dict(_recipe(of)),
+        trains=_trains(of),
     )
+
+
+def _trains(of: Options) -> Trained:
+    """The model; one that is described without experts has none."""
+    layers, hidden, heads = of.counts("num-layers", "hidden-size", "num-attention-heads")
+    return Trained(layers, hidden, heads, None if layers is None else of.count("num-experts"))
 
 
 def _zero(of: Options) -> int:

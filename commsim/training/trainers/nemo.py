@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.training.trainers.job import Job
 from commsim.training.trainers.options import Options
+from commsim.training.trainers.trained import Trained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +41,7 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         sequence_parallel=of.flag("sequence_parallel"),
         zero=1 if sharded else 0,
         recipe=dict(_recipe(of, trainer)),
+        trains=Trained(*of.counts("num_layers", "hidden_size", "num_attention_heads", "num_moe_experts")),
     )
 
 

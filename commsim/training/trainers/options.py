@@ -38,6 +38,10 @@ class Options:
             raise InputError(f"{self.where}: {name}", given, f"a whole number of at least {least} belongs here")
         return number
 
+    def counts(self, *names: str) -> tuple[int | None, ...]:
+        """Return the whole numbers of these names, None for each that is absent; InputError for other values."""
+        return tuple(self.count(name) if name in self else None for name in names)
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return the truth value of that name; a flag without a value is true. InputError for another value."""
         given = self.values.get(name)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError
+from commsim.training.configs.well_known import model
 from commsim.training.trainers.job import Job
 from commsim.training.trainers.options import Options
+from commsim.training.trainers.trained import Trained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +45,8 @@ def recognises(table: Mapping[str, Any]) -> bool:
 
 def model_name(table: Mapping[str, Any]) -> str:
     """Return commsim's name of the model that a file trains; "" where it is none that is known."""
-    model = Options(table, NAME).inside("model")
-    return FLAVORS.get((model.text("name"), model.text("flavor")), "")
+    of = Options(table, NAME).inside("model")
+    return FLAVORS.get((of.text("name"), of.text("flavor")), "")
 
 
 def job(table: Mapping[str, Any], where: str) -> Job:
@@ -70,6 +72,7 @@ def job(table: Mapping[str, Any], where: str) -> Job:
         data=replicas * shard if shard else None,
         batch_per_rank=None if _says(training, "global_batch_size") else training.count("local_batch_size") or None,
         recipe=dict(_recipe(whole)) | ({"schedule": schedule} if schedule else {}),
+        trains=Trained.of(model(name)) if (name := model_name(table)) else Trained(),
     )
 
 
