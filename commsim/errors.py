@@ -48,7 +48,7 @@ _LONGEST = 80
 
 def _shown(given: object) -> str:
     """What was given, as a person would recognise it, on one line and never longer than a line."""
-    text = " ".join(repr(given).split())
+    text = "nothing" if given is None else " ".join(repr(given).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -16,6 +16,10 @@ def test_input_error_says_where_what_and_what_belongs_there() -> None:
     assert str(error) == "box.yaml: links: x: bandwidth: '50'; write a number with its unit"
 
 
+def test_what_is_missing_is_nothing() -> None:
+    assert str(InputError("global-batch", None, "a number belongs here")) == "global-batch: nothing; a number belongs here"
+
+
 def test_a_near_miss_is_named() -> None:
     assert "did you mean 'hgx-h100'?" in str(InputError("system", "hgx-h10", "none", among=["hgx-h100", "mi300x"]))
     assert "did you mean 'MI300X'?" in str(InputError("system", "mi300", "none", among=["MI300X"]))

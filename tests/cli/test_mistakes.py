@@ -44,7 +44,7 @@ MISTAKES = {
     f"{PLAN} --shard 3": "divisor",
     f"{PLAN} --explain context": "says nothing in this plan",
     # recipes
-    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: None",
+    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: nothing; the sequences of one step",
     f"{PLAN} --global-batch 0": "global-batch: 0",
     f"{PLAN} --micro-batch -1": "micro-batch: -1",
     f"{PLAN} --sequence 8k": "'8k'",
@@ -68,6 +68,7 @@ MISTAKES = {
     f"{PLAN} --attention flash9": "did you mean 'flash",
     f"{PLAN} --global-batch 1000000000000": "a whole number from 1 to 1e+09",
     # models
+    "estimate llama3.1-40b hgx-h100 --plan data=8": "did you mean 'llama3.1-405b'?",
     "estimate llama3.1-40b hgx-h100 --plan data=8 --global-batch 8": "did you mean 'llama3.1-405b'?",
     "estimate {folder} hgx-h100 --plan data=8 --global-batch 8": "config.json",
     "estimate {text} hgx-h100 --plan data=8 --global-batch 8": "JSON belongs here",

@@ -60,7 +60,7 @@ def test_people_see_what_is_counted(commsim: Callable[..., Answer]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("dispatch", "--hidden", 7168, "--top-k", 8, "--experts", 256), "tokens: None; --tokens N belongs to"),
+        (("dispatch", "--hidden", 7168, "--top-k", 8, "--experts", 256), "tokens: nothing; --tokens N belongs to"),
         (("dispatch", *ASKED, "--size", "1MiB"), "size: '1MiB'; dispatch takes --tokens"),
         (("dispatch", *ASKED, "--algorithm", "ring"), "algorithm: 'ring'"),
         (("dispatch", *ASKED, "--ep", 16), "ep: 16; 1 to 8 belong here"),

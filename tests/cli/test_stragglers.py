@@ -115,7 +115,7 @@ def test_an_interrupted_run_answers_with_what_is_done(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "cause: None; --cause, --causes FILE or --preset dedicated belongs here"),
+        ((), "cause: nothing; --cause, --causes FILE or --preset dedicated belongs here"),
         (("--cause", "slow-rnk"), "did you mean 'slow-rank'?"),
         (("--cause", "slow-rank: factor=-2"), "slow-rank: factor: -2.0"),
         (("--cause", "slow-rank: chance=2"), "slow rank: chance: 2"),

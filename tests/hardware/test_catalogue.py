@@ -172,7 +172,7 @@ BAD: dict[str, tuple[str, str]] = {
     "unknown accelerator": (GOOD + "accelerator: h2000", "did you mean"),
     "accelerator is a number": (GOOD + "accelerator: 5", "the name of an accelerator"),
     "accelerator's key": (GOOD + "accelerator: {like: h100-sxm, memry: 1 GB}", "did you mean 'memory'"),
-    "no accelerator": ("name: a\ntitle: b\nnode: {parts: {gpu: {}}, wires: []}", "accelerator: None"),
+    "no accelerator": ("name: a\ntitle: b\nnode: {parts: {gpu: {}}, wires: []}", "accelerator: nothing"),
     "no node": ("name: a\ntitle: b\naccelerator: l4", "needs the key 'node'"),
     "node is a number": (GOOD + "node: 5", "a table that describes a node"),
     "unknown link": (GOOD + "node: {wires: [{ends: [gpu, cpu], link: nvlnk4}]}", "did you mean 'nvlink4'"),

@@ -118,7 +118,7 @@ def test_the_wiring_is_that_of_the_network() -> None:
         ("hgx-h100", {"nic": 0.0}, "a speed above 0"),
         ("hgx-h100", {"fabric": "infinband"}, "did you mean 'infiniband'"),
         ("hgx-h100", {"node": 2}, "did you mean 'nodes'"),
-        ("pcie-4090", {"nics_per_node": 2}, "pcie-4090: nic: None; this machine has no NICs"),
+        ("pcie-4090", {"nics_per_node": 2}, "pcie-4090: nic: nothing; this machine has no NICs"),
         ("pcie-4090", {"fabric": "roce"}, "say how fast one is"),
         ("pcie-4090", {"oversubscription": 2.0}, "say how fast one is"),
         ("hgx-a100", {"accelerator": "a100-sxm4-40"}, "did you mean 'a100-sxm4-40gb'"),

@@ -165,7 +165,7 @@ def test_a_shared_cluster_is_a_dedicated_one_with_others_on_its_network() -> Non
         (lambda: Pause(seconds=-0.5), "pause: seconds: -0.5"),
         (lambda: ExpertImbalance(share=1.2), "expert imbalance: share: 1.2"),
         (lambda: ExpertImbalance(share=0.2, exchange=-1.0), "expert imbalance: exchange: -1.0"),
-        (lambda: ExpertImbalance().effects, "expert imbalance: share: None"),
+        (lambda: ExpertImbalance().effects, "expert imbalance: share: nothing"),
         (lambda: OsNoise(-1.0, Constant(1.0), 0.1), "os noise: rate: -1.0"),
         (lambda: DataLoading(Constant(1.0), chance=2.0), "data loading: chance: 2.0"),
         (lambda: Throttling(factor=float("inf")), "throttling: factor: inf"),

@@ -108,5 +108,5 @@ def test_curves_refuse_what_is_not_there() -> None:
     both = run(step(PIPED), [Failures(1.0, 2.0), Failures(1.0, 3.0)], steps=2)
     with pytest.raises(InputError, match="2 kinds"):
         whole(both, 1e9)
-    with pytest.raises(InputError, match="failures: checkpoint: None; the time between two"):
+    with pytest.raises(InputError, match="failures: checkpoint: nothing; the time between two"):
         Failures(restart=60.0)
