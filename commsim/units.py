@@ -52,23 +52,23 @@ _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([^\d\s]*)\s*", re.IGNORECASE)
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])(?:i?B)?|B)?\s*", re.IGNORECASE)
 
 
-def parse(text: object, dimension: str, where: str) -> float:
+def parse(text: object, dimension: str, where: str, example: str = "") -> float:
     """Return the SI value of a written quantity such as `400 Gb/s`.
 
     `dimension` is a key of `UNITS`. Raises InputError for a bare number where a unit belongs, an unknown unit, and
-    for what is not a finite number >= 0.
+    for what is not a finite number >= 0; it shows an `example` of what is usual there.
     """
     units = UNITS[dimension]
-    example = f"a number with its unit, such as {_EXAMPLES[dimension]!r}" if dimension != "1" else "a plain number"
+    usual = example or _EXAMPLES.get(dimension)
+    expected = f"a number with its unit, such as {usual!r}" if usual else "a plain number"
     match = _QUANTITY.fullmatch(str(text))
     if match is None or isinstance(text, bool):
-        raise InputError(where, text, f"{example} belongs here")
+        raise InputError(where, text, f"{expected} belongs here")
     number, unit = float(match[1].replace("_", "")), match[2]
     if not math.isfinite(number) or number < 0:
         raise InputError(where, text, "a finite number that is not negative belongs here")
     if unit not in units and not (number == 0 and not unit):
-        expected = f"write {example}" if not unit else f"{unit!r} is no unit of this quantity; write {example}"
-        raise InputError(where, text, expected)
+        raise InputError(where, text, f"{f'{unit!r} is no unit of this quantity; ' if unit else ''}write {expected}")
     return _scaled(number, units.get(unit, 1.0))
 
 

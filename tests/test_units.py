@@ -56,6 +56,12 @@ def test_a_bare_number_is_told_how_to_mend_itself() -> None:
         parse("400", "B/s", "nic")
 
 
+def test_an_example_is_of_what_is_usual_there() -> None:
+    for text in ("2.5", "2.5 sec", "soon"):
+        with pytest.raises(InputError, match=r"a number with its unit, such as '12.3 s'"):
+            parse(text, "s", "measured", "12.3 s")
+
+
 @given(st.floats(min_value=1e-12, max_value=1e24), st.integers(1, 6))
 def test_rounded_text_is_near(value: float, digits: int) -> None:
     shown = parse(show(value, "B/s", digits), "B/s", "here")

@@ -48,7 +48,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Measure real collectives: torch.distributed on nccl or gloo, or nccl-tests."""
-    order = Order(tuple(wanted), ranks, backend, out, parse(timeout, "s", "timeout"), port, interface)
+    order = Order(tuple(wanted), ranks, backend, out, parse(timeout, "s", "timeout", "60 s"), port, interface)
     if dry_run:
         return _dry(order, as_json=as_json)
     if backend == "nccl-tests":

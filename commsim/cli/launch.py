@@ -31,7 +31,7 @@ def launch(
 ) -> None:
     """Print the script that starts a measurement on a cluster."""
     del action  # there is one
-    job = Job(tuple(wanted), nodes, ranks_per_node, backend, out, parse(timeout, "s", "timeout"), image)
+    job = Job(tuple(wanted), nodes, ranks_per_node, backend, out, parse(timeout, "s", "timeout", "60 s"), image)
     script = SCRIPTS[scheduler](job)
     if as_json:
         return document({"scheduler": scheduler, "script": script})

@@ -89,10 +89,10 @@ def failures(
     count = _tokens(tokens) if tokens is not None else None
     if not given:
         return count, None
-    every = None if checkpoint_every is None else parse(checkpoint_every, "s", "checkpoint-every")
-    cost = parse(checkpoint_cost or "0 s", "s", "checkpoint-cost")
-    known = Failures(parse(restart, "s", "restart"), every, writing=cost)
-    between = None if mtbf is None else parse(mtbf, "s", "mtbf")
+    every = None if checkpoint_every is None else parse(checkpoint_every, "s", "checkpoint-every", "30 min")
+    cost = parse(checkpoint_cost or "0 s", "s", "checkpoint-cost", "30 s")
+    known = Failures(parse(restart, "s", "restart", "10 min"), every, writing=cost)
+    between = None if mtbf is None else parse(mtbf, "s", "mtbf", "3 h")
     if between == 0:
         raise InputError("mtbf", mtbf, "a time above 0 belongs here")
     return count, lambda gpus: replace(known, per_gpu_hour=3600 / between / gpus if between else LLAMA_3)

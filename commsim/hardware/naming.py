@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,6 +14,7 @@ from commsim.reading import load_yaml, merged, parse_yaml
 from commsim.shipped import folder
 
 Table = Mapping[str, Any]
+_FILES = (".xml", ".txt", ".json")
 
 
 def aliases(group: str) -> dict[str, tuple[str, ...]]:
@@ -55,7 +57,16 @@ def _path(group: str, name: str, where: str, beside: Path) -> Path:
     if found:
         meant = " or ".join(f"{stem!r} ({_heads(group)[stem]['title']})" for stem in found)
         raise InputError(where, name, f"several machines bear this name; say {meant}")
-    raise InputError(where, name, "no such name in the catalogue", among=_bearers(group))
+    raise InputError(where, name, _unknown(name), among=_bearers(group))
+
+
+def _unknown(name: str) -> str:
+    """What is wrong with a name that means nothing: often it is meant to be a file."""
+    if name and os.path.isdir(name):  # noqa: PTH112 - it answers for impossible names as well
+        return "this is a folder; a file, or a name of the catalogue, belongs here"
+    if Path(name).name != name or Path(name).suffix in _FILES:
+        return "no such file"
+    return "no such name in the catalogue"
 
 
 @lru_cache(maxsize=4)

@@ -162,7 +162,7 @@ def _scalar(hint: Any, text: str, where: str) -> Any:  # noqa: ANN401
     if hint is bool:
         return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
     if any(text.endswith(unit) for unit in UNITS["s"]) and hint is float:
-        return parse(text, "s", where)
+        return parse(text, "s", where, "50 ms")
     try:
         return hint(text)
     except ValueError:

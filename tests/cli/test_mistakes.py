@@ -44,7 +44,7 @@ MISTAKES = {
     f"{PLAN} --shard 3": "divisor",
     f"{PLAN} --explain context": "says nothing in this plan",
     # recipes
-    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: nothing; the sequences of one step",
+    "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: nothing; the sequences of",
     f"{PLAN} --global-batch 0": "global-batch: 0",
     f"{PLAN} --micro-batch -1": "micro-batch: -1",
     f"{PLAN} --sequence 8k": "'8k'",
@@ -65,6 +65,7 @@ MISTAKES = {
     f"{PLAN} --context-by ring": "context=N belongs in it",
     f"{STEP} --plan tensor=8.0": "plan: tensor: 'tensor=8.0'; a whole number",
     f"{PLAN} --schedule forward": "backward",
+    f"{PLAN} --measured 2.5": "write a number with its unit, such as '12.3 s'",
     f"{PLAN} --attention flash9": "did you mean 'flash",
     f"{PLAN} --global-batch 1000000000000": "a whole number from 1 to 1e+09",
     # models
@@ -83,7 +84,8 @@ MISTAKES = {
     "show {absent}.yaml": "'No such file or directory'; a readable YAML file belongs here",
     "show {text}.yaml": "",
     "show {large}.yaml": "at most",
-    "show {folder}": "system",
+    "show {folder}": "this is a folder",
+    "show {absent}.xml": "no such file",
     "show {apart}.xml": "a host apart",
     "show {loop}.xml": "PCIe is a tree",
     "show {text}.xml": "",

@@ -112,6 +112,21 @@ def test_unknown_names_bring_the_nearest(name: str, nearest: str) -> None:
         load(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("", "this is a folder"), ("/topo", "no such file"), (".xml", "no such file")]
+)
+def test_what_is_meant_to_be_a_file_is_called_one(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(InputError, match=f"system: '{tmp_path}{name}'; {said}"):
+        load(f"{tmp_path}{name}")
+
+
+def test_a_folder_that_is_called_as_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever keeps results in a folder of that name still means the machine."""
+    (tmp_path / "hgx-h100").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load("hgx-h100").name == "hgx-h100"
+
+
 def test_unknown_accelerators_bring_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'a100-sxm4-40gb'"):
         accelerator("a100-sxm4-40")

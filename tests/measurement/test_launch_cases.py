@@ -49,7 +49,10 @@ def test_written_cases_read_the_same(cases: list[Case], tmp_path_factory: pytest
         ({"op": "all_rduce"}, "did you mean 'all_reduce'"),
         ({"op": "all_reduce", "size_byte": 8}, "did you mean 'size_bytes'"),
         ({"op": "all_reduce", "size_bytes": -8}, "finite number >= 0"),
-        ({"op": "all_reduce", "dtype": "float33"}, "did you mean 'float'"),
+        (
+            {"op": "all_reduce", "dtype": "float33"},
+            "case 1: dtype: 'float33'; no such type of elements; did you mean 'float'",
+        ),
         ({"op": "all_reduce", "iterations": 0}, "from 1 to"),
         ({"op": "all_reduce", "in_place": "yes"}, "true or false"),
         ({"op": "all_reduce", "group": [[0, 1], [1, 2]]}, "share no rank"),
@@ -73,6 +76,11 @@ def test_what_is_no_file_of_cases(text: str, tmp_path: Path) -> None:
     (tmp_path / "cases.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="belongs here"):
         read_cases(tmp_path / "cases.json")
+
+
+def test_an_unknown_type_says_once_where_it_stands() -> None:
+    with pytest.raises(InputError, match=r"^dtype: 'floot'; no such type of elements"):
+        sweep("all_reduce", "1K", 2, "floot")
 
 
 def test_a_sweep_goes_through_sizes_first() -> None:

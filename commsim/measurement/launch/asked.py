@@ -50,7 +50,7 @@ def late(given: list[str] | None) -> dict[int, Seconds]:
         rank, _, delay = one.partition("=")
         if not rank.strip().isdecimal() or not delay:
             raise InputError("late", one, "RANK=TIME, such as 3=50ms, belongs here")
-        found[int(rank)] = parse(delay, "s", f"late: rank {rank}")
+        found[int(rank)] = parse(delay, "s", f"late: rank {rank}", "50 ms")
     return found
 
 

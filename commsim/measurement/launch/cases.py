@@ -122,7 +122,7 @@ def _case(of: Entry, where: str) -> Case:
     return Case(
         op=operation(text(of, "op", where)),
         size=whole(of, "size_bytes", where) if "size_bytes" in of else max(map(sum, matrix), default=0),
-        dtype=element(text(of, "dtype", where, "float"), where),
+        dtype=element(text(of, "dtype", where, "float"), f"{where}: dtype"),
         groups=_groups(of.get("group"), f"{where}: group"),
         iterations=_times(of, "iterations", where, Case.iterations, least=1),
         warmup=_times(of, "warmup", where, Case.warmup, least=0),
@@ -146,7 +146,7 @@ def element(name: str, where: str) -> str:
     """Return what nccl-tests calls a type of elements; InputError."""
     found = dtype(name)
     if found not in ITEM_BYTES:
-        raise InputError(f"{where}: dtype", name, "no such type of elements", among=ITEM_BYTES)
+        raise InputError(where, name, "no such type of elements", among=ITEM_BYTES)
     return found
 
 

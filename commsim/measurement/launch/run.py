@@ -40,6 +40,6 @@ def bench(
     cases = sweep(ops, sizes, factor, dtype, **conditions)
     if backend == "gloo":
         need_memory(cases, ranks)
-    with Crew(Order(tuple(cases), ranks, backend, Path(out), float(parse(timeout, "s", "timeout")))) as crew:
+    with Crew(Order(tuple(cases), ranks, backend, Path(out), float(parse(timeout, "s", "timeout", "60 s")))) as crew:
         watch(crew)
     return measurements(out)

@@ -32,7 +32,7 @@ def measured_step(text: str, tokens_per_rank: float) -> Seconds:
     rate = _TORCHTITAN.search(plain)
     if rate:
         return tokens_per_rank / _positive(float(rate[1].replace(",", "") or 0), text)
-    return _positive(parse(plain, "s", "measured"), text)
+    return _positive(parse(plain, "s", "measured", "12.3 s"), text)
 
 
 def _positive(value: float, text: str) -> float:
