@@ -14,6 +14,7 @@ from commsim.cli.output import display, document, points, table
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
 from commsim.libraries.library import Library
+from commsim.libraries.own import own
 from commsim.measurement.calibrate.fit import Fit, Fitted, Run, fit
 from commsim.measurement.cluster import cluster
 from commsim.measurement.joining import joined
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def calibrate(
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help="Where they ran: a name or a file.")],
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="What benchmarks printed, as `check` reads it.")],
-    of: Library,
+    of: Library | None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the calibration (YAML, for --calibration).")
     ] = None,
@@ -50,8 +51,9 @@ def calibrate(
     given = {"nics_per_node": nics_per_node, "nic": nic, "fabric": fabric}
     changes = {key: value for key, value in given.items() if value is not None}
     tables = joined(one for run in runs for one in measurements(run, op=op, ranks=ranks))
-    ran = [Run(one, Layout.first(one.ranks), cluster(one, system, **changes).topology) for one in tables]
-    found = fit(of, ran, seed=seed)
+    machines = [cluster(one, system, **changes) for one in tables]
+    ran = [Run(one, Layout.first(one.ranks), each.topology) for one, each in zip(tables, machines)]
+    found = fit(own(machines[0], of), ran, seed=seed)
     if out is not None:
         _write(found, out)
     if as_json:

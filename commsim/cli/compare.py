@@ -83,7 +83,7 @@ def _estimated(arguments: list[str], which: str) -> Estimate:
         machine: System,
         plan: Plan | Job,
         recipe: dict[str, Any],
-        library: Library,
+        library: Library | None,
     ) -> None:
         known = model_of(model)
         laid, options = settled(plan, recipe, machine, known)

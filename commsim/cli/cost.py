@@ -17,6 +17,7 @@ from commsim.errors import InputError
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
+from commsim.libraries.own import own
 from commsim.libraries.sweep import Sweep, sweep
 from commsim.tables.collectives import candidates
 from commsim.tables.records import Record, records
@@ -39,14 +40,15 @@ def cost(
     protocol: Annotated[str | None, typer.Option(help="Only this: ll, ll128, simple.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every candidate, not only the one that is chosen.")] = False,
     *,
-    library: Library,
+    library: Library | None,
     asked: moe.Asked,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Time a collective of all GPUs of a machine."""
+    by = own(machine, library)
     if op in moe.OPS:
-        own = {
+        sized = {
             "size": size,
             "sizes": sizes,
             "factor": factor,
@@ -54,10 +56,10 @@ def cost(
             "protocol": protocol,
             "plot": plot,
         }
-        moe.refuse(own, f"{op} takes --tokens, --hidden, --mode and others: leave this out")
-        return moe.show(op, machine, library, asked, every=every, as_json=as_json)
+        moe.refuse(sized, f"{op} takes --tokens, --hidden, --mode and others: leave this out")
+        return moe.show(op, machine, by, asked, every=every, as_json=as_json)
     moe.refuse(vars(asked), "it belongs to dispatch and combine: leave this out")
-    done = sweep(op, machine, _listed(size, sizes, factor), library=_forced(library, algorithm, protocol))
+    done = sweep(op, machine, _listed(size, sizes, factor), library=_forced(by, algorithm, protocol))
     rows = candidates(done) if every else records(done)
     if plot:
         from commsim.plots.canvas import save

@@ -31,7 +31,7 @@ def estimate(
     machine: System,
     plan: Plan | Job,
     recipe: dict[str, Any],
-    library: Library,
+    library: Library | None,
     explain: Annotated[str | None, typer.Option(metavar="AXIS", help="Show each collective of an axis.")] = None,
     sources: Sources = False,
     measured: Annotated[

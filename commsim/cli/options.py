@@ -121,9 +121,9 @@ def machine(
 
 def library(
     library: Annotated[
-        Literal["nccl", "rccl", "gloo", "ideal"],
-        typer.Option(rich_help_panel=_LIBRARY, help="Who does it; ideal is the wire alone."),
-    ] = "nccl",
+        Literal["nccl", "rccl", "gloo", "ideal"] | None,
+        typer.Option(rich_help_panel=_LIBRARY, help="Who does it (the GPUs' vendor's); ideal is the wire alone."),
+    ] = None,
     library_version: Annotated[
         str | None, typer.Option(metavar="VERSION", rich_help_panel=_LIBRARY, help="Such as 2.27.")
     ] = None,
@@ -134,22 +134,25 @@ def library(
     sharp: Annotated[
         bool | None, typer.Option("--sharp/--no-sharp", rich_help_panel=_LIBRARY, help="Network switches reduce (no).")
     ] = None,
-) -> Library:
-    """Return the library that does the collectives. InputError for options that it does not have."""
+) -> Library | None:
+    """Return the library that does the collectives, None for the machine's own. InputError for options it has not."""
     given = {"library-version": library_version, "calibration": calibrated, "nvls": nvls, "sharp": sharp}
+    if library is None and all(value is None for value in given.values()):
+        return None
     if library == "ideal":
         refuse_for_ideal(given)
         return Ideal()
     if library == "gloo":
         refuse_for_ideal(given | {"calibration": None}, "gloo")
         return Gloo(figures=gloo_figures(calibrated or "gloo"))
-    fitted = calibration(calibrated or library)
+    name = library or "nccl"
+    fitted = calibration(calibrated or name)
     if library_version is not None:
         if not re.fullmatch(r"\d+\.\d+(\.\d+)?", library_version):
             raise InputError("library-version", library_version, "a version such as 2.27 or 2.27.3 belongs here")
         if said := version_note(library_version):
             note(said)
-    return Nccl(library, fitted, nvls is not False, bool(sharp), version=library_version or "")
+    return Nccl(name, fitted, nvls is not False, bool(sharp), version=library_version or "")
 
 
 _ONE_WAY = {

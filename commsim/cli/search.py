@@ -93,7 +93,7 @@ def search(
     machine: dict[str, Any],
     recipe: dict[str, Any],
     choices: dict[str, Any],
-    library: Library,
+    library: Library | None,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many of the best.")] = TOP,
     every: Annotated[bool, typer.Option(help="Time all plans, also those that cannot be among the best.")] = False,
     pareto: Annotated[bool, typer.Option(help="Show those that no other beats in time and memory.")] = False,
@@ -149,7 +149,7 @@ def _told(found: Search, shown: tuple[Found, ...], *, pareto: bool) -> list[Any]
 
 
 def _grid(
-    model: str, machine: dict[str, Any], swept: list[str], options: dict[str, Any], library: Library
+    model: str, machine: dict[str, Any], swept: list[str], options: dict[str, Any], library: Library | None
 ) -> list[Case]:
     """Every combination of what is swept."""
     axes = dict(_axis(one) for one in swept)

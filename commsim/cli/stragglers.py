@@ -111,7 +111,7 @@ def stragglers(
     machine: System,
     plan: Plan | Job,
     recipe: dict[str, Any],
-    library: Library,
+    library: Library | None,
     wanted: tuple[Straggler, ...],
     failures: tuple[float | None, Callable[[int], Failures] | None],
     steps: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Steps that are drawn.")] = 10_000,

@@ -15,6 +15,7 @@ from commsim.figures import is_range
 from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.ideal import Ideal
 from commsim.libraries.nccl import Nccl
+from commsim.libraries.own import own
 from commsim.units import parse_sizes
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Sweep:
 def sweep(op: str, system: System, sizes: str | Iterable[float], *, library: Library | None = None) -> Sweep:
     """Return the collective `op` of all GPUs of a machine, for sizes such as `8..8GiB`, `1K,1M` or numbers of bytes.
 
-    InputError for an unknown operation and for sizes that are none.
+    Without a `library` it is that of the GPUs' vendor. InputError for an unknown operation, for sizes that are none and
+    for a library that does not run there.
     """
     listed = parse_sizes(sizes) if isinstance(sizes, str) else list(sizes)
     if not listed:
@@ -74,4 +76,4 @@ def sweep(op: str, system: System, sizes: str | Iterable[float], *, library: Lib
     for size in listed:
         if not 1 <= size <= LARGEST:
             raise InputError("size", size, "1 B to 1 EiB belong here")
-    return Sweep(collective(op), np.array(listed, dtype=np.float64), system, library or Nccl())
+    return Sweep(collective(op), np.array(listed, dtype=np.float64), system, own(system, library))

@@ -12,7 +12,7 @@ from commsim.errors import InputError
 from commsim.figures import is_range
 from commsim.hardware.system import System
 from commsim.libraries.calibration import NOMINAL, Case
-from commsim.libraries.nccl import Nccl
+from commsim.libraries.own import own
 from commsim.training.assumptions import assumed
 from commsim.training.model import Model
 from commsim.training.passes import Explanation
@@ -158,11 +158,12 @@ def links_of(system: System) -> dict[str, list[str]]:
 def estimate(model: Model, plan: Plan, system: System, *, library: Library | None = None, **recipe: Any) -> Estimate:  # noqa: ANN401
     """Return the estimate of a step; the keywords are the fields of `Recipe` (`global_batch` must be given).
 
-    InputError when plan, model, recipe and machine do not fit each other, and for a machine whose accelerator has no
-    figures of its own.
+    Without a `library` it is that of the GPUs' vendor. InputError when plan, model, recipe, machine and library do not
+    fit each other, and for a machine whose accelerator has no figures of its own.
     """
     need("estimate", {"plan": plan})
-    return Estimate(Setting(model, plan, recipe_of("estimate", model, system, recipe), system), library or Nccl())
+    setting = Setting(model, plan, recipe_of("estimate", model, system, recipe), system)
+    return Estimate(setting, own(system, library))
 
 
 _MAKERS = {

@@ -142,6 +142,8 @@ MISTAKES = {
     f"{COST} --size 1K --algorithm nvls --no-nvls": "no such way",
     f"{COST} --size 1K --algorithm nvls --protocol ll": "no such way",
     "cost dgx-1v all_reduce --size 1K --algorithm nvls": "no such way",
+    f"{COST} --size 1K --library rccl": "it does not run on NVIDIA's GPUs of hgx-h100: nccl, gloo or ideal",
+    "cost mi300x all_reduce --size 1K --library nccl": "it does not run on AMD's GPUs of mi300x: rccl, gloo or ideal",
     f"{COST} --size 1K --library idael": "'nccl', 'rccl', 'gloo', 'ideal'",
     f"{COST} --size 1K --library ideal --algorithm ring": "leave this out",
     f"{COST} --size 1K --library ideal --no-nvls": "leave this out",

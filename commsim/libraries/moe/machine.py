@@ -9,6 +9,7 @@ from commsim.errors import InputError
 from commsim.libraries.calibration import NOMINAL, Case
 from commsim.libraries.moe.payload import Load, token_bytes
 from commsim.libraries.moe.timing import Exchange, Where, exchange
+from commsim.libraries.own import own
 
 if TYPE_CHECKING:
     from commsim.collectives.moe.routing import Routing
@@ -34,9 +35,9 @@ def dispatch(
     As many groups of `ep` neighbours as there are act at once. `mode` is `normal`, `hybrid`, `low_latency` or `nccl`
     (see `exchange`). InputError for whatever is unknown, or more than the machine has.
     """
-    where = _where(system, ep, case)
+    where, by = _where(system, ep, case), own(system, library)
     load = Load(tokens, token_bytes(hidden, precision))
-    return exchange("dispatch", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=library)
+    return exchange("dispatch", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=by)
 
 
 def combine(
@@ -53,9 +54,9 @@ def combine(
     case: Case = NOMINAL,
 ) -> Exchange:
     """Return how the experts' results come back and are added: as `dispatch`, backwards."""
-    where = _where(system, ep, case)
+    where, by = _where(system, ep, case), own(system, library)
     load = Load(tokens, token_bytes(hidden, precision))
-    return exchange("combine", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=library)
+    return exchange("combine", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=by)
 
 
 BY_NAME = {"dispatch": dispatch, "combine": combine}

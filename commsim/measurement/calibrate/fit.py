@@ -17,7 +17,7 @@ import numpy as np
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
 from commsim.figures import Figure
-from commsim.libraries.nccl import Nccl
+from commsim.libraries.own import own
 from commsim.measurement.calibrate.constants import Constant, changed, constants
 from commsim.measurement.check.expected import Rows
 
@@ -116,7 +116,7 @@ class Fit:
 
 
 def calibrate(system: System, tables: Iterable[Measurement], *, library: Library | None = None, seed: int = 0) -> Fit:
-    """Return the constants of a library (NCCL) that fit tables measured on the first GPUs of a machine; see `fit`.
+    """Return the constants of a library (the vendor's own) that fit tables of the first GPUs of a machine; see `fit`.
 
     InputError as `fit`, and for a table of more ranks than the machine has GPUs.
     """
@@ -125,7 +125,7 @@ def calibrate(system: System, tables: Iterable[Measurement], *, library: Library
         if table.ranks > system.gpus:
             raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
         runs.append(Run(table, Layout.first(table.ranks), system.topology))
-    return fit(library or Nccl(), runs, seed=seed)
+    return fit(own(system, library), runs, seed=seed)
 
 
 def fit(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:

@@ -11,8 +11,8 @@ import numpy as np
 
 from commsim.errors import InputError
 from commsim.hardware.system import System
-from commsim.libraries.nccl import Nccl
 from commsim.libraries.nccl.team import of_gpus
+from commsim.libraries.own import own
 from commsim.measurement.check.causes import Suspect, suspects
 from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
@@ -108,7 +108,7 @@ def _checked(table: Measurement, system: System | None, library: Library | None)
         return _unknown(table, senseless, ALONE if table.ranks == 1 else UNKNOWN)
     if table.ranks > system.gpus:
         raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
-    expected = Expected(table, system, library or Nccl())
+    expected = Expected(table, system, own(system, library))
     tolerance = OF_THE_MODEL if any(map(of_gpus, expected.kinds)) or system.nodes > 1 else WITHOUT_NVLINK
     held = Held(expected.sizes, expected.measured, expected.seconds, expected.least, tolerance, expected.factor)
     return dataclasses.replace(_judged(table, system, held, senseless), expected=expected)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.errors import InputError
-from commsim.libraries.nccl import Nccl
+from commsim.libraries.own import own
 from commsim.training.chunks import pieces
 from commsim.training.estimate import Estimate, recipe_of
 from commsim.training.fitting import modules, options
@@ -169,7 +169,8 @@ def search(
         raise InputError("search: recompute_layers", choices["recompute_layers"], expected)
     if not isinstance(top, int) or isinstance(top, bool) or top < 1:
         raise InputError("search: top", top, "a whole number of at least 1 belongs here")
-    job = _checked(Job(model, system, library or Nccl(), recipe_of("search", model, system, choices), chosen))
+    recipe = recipe_of("search", model, system, choices)
+    job = _checked(Job(model, system, own(system, library), recipe, chosen))
     plans = space(model, job.recipe, system.gpus, job.choices)
     return Search(job, len(plans), ranking(job, plans, top, every=every), top)
 
