@@ -12,6 +12,7 @@ from commsim.hardware.catalogue import figures
 from commsim.hardware.shelf import sources as documents
 from commsim.hardware.system import System
 from commsim.libraries.calibration import Calibration, calibration
+from commsim.libraries.own import own
 from commsim.tables.records import Record, records
 from commsim.units import counted
 from commsim.units import show as quantity
@@ -20,7 +21,7 @@ from commsim.units import show as quantity
 @takes(machine=machine)
 def show(machine: System, calibrated: Calibrated = None, sources: Sources = False, as_json: Json = False) -> None:
     """Show a machine: its accelerator, its links by kind, and where each figure is from."""
-    fitted = calibration(calibrated or "nccl")
+    fitted = calibration(calibrated or own(machine).name)
     if as_json:
         return document(_document(machine, fitted))
     cited = titled(_titles(machine)) if sources else []

@@ -25,6 +25,12 @@ def test_document(commsim: Callable[..., Answer]) -> None:
     assert nvlink["latency_s"] > 0
 
 
+def test_what_software_reaches_is_of_the_vendors_library(commsim: Callable[..., Answer]) -> None:
+    """48 of the 64 GB/s of a link of MI300X, by RCCL (ROCm/rccl issue 1210)."""
+    links = commsim("show", "mi300x", "--json").document["links"]
+    assert links["xgmi-mi300x"]["efficiency"] == pytest.approx(48 / 64)
+
+
 def test_uncertain_figures_are_ranges(commsim: Callable[..., Answer]) -> None:
     nvlink = commsim("show", "rubin-ultra-nvl576", "--json").document["links"]["nvlink7"]
     low, high = nvlink["range"]["bandwidth_bytes_per_s"]
