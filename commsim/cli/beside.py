@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from commsim.cli.output import table
+from commsim.cli.output import points, table
+from commsim.libraries.calibration import COPYING
 from commsim.training.comparing.gap import Gap
+from commsim.training.comparing.sensitivity import rest
 from commsim.units import show
 
 if TYPE_CHECKING:
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 MOST = 8
 """Figures, and reasons, that people are shown; JSON has them all."""
+LEAST, SOME = 0.0005, 0.01
+"""The least elasticity, and the least share of the step that depends on nothing, that people are shown."""
+_CHANNELS = (
+    "channels: the library's kernels copy more slowly than links carry, quicker links change nothing where they do"
+)
 
 
 def beside(found: Gap | tuple[Sensitivity, ...]) -> list[RenderableType]:
@@ -42,6 +49,9 @@ def _gap(found: Gap) -> list[RenderableType]:
 
 def _sensitivities(found: tuple[Sensitivity, ...]) -> list[RenderableType]:
     listed = table("what the step depends on", ">1 % more of it", ">step with twice of it")
-    for one in found[:MOST]:
+    shown = [one for one in found if abs(one.elasticity) >= LEAST][:MOST]
+    for one in shown:
         listed.add_row(f"  {escape(one.figure)}", f"{one.elasticity:+.3f} %", show(one.doubled, "s", 4))
-    return ["", listed]
+    limited = [_CHANNELS] if any(one.figure == COPYING for one in shown) else []
+    left = [f"{rest(found):.0%} of the step depends on none: calls, messages, hosts"] if rest(found) > SOME else []
+    return ["", listed, *points("which means", [*limited, *left])]

@@ -198,12 +198,17 @@ def calibration(name: str) -> Calibration:
     return read(Calibration, load_yaml(path), path.name)
 
 
+COPYING = "channels"
+"""What NCCL's channels copy, as a what-if calls it."""
+
+
 @dataclass(frozen=True)
 class Case:
     """Which machine is asked about: the end of its uncertain figures' ranges, and what is made faster in a what-if.
 
     `low` is the slow end (low bandwidth, high latency), `high` the fast one. `faster` are pairs: a pattern of kinds of
-    link (or `compute`, `memory`) and a factor of its bandwidth (or rate); `sooner` are such pairs for latencies.
+    link (or `compute`, `memory`, `channels`: the blocks in which NCCL copies) and a factor of its bandwidth (or rate);
+    `sooner` are such pairs for latencies.
     """
 
     corner: Corner = "nominal"
@@ -211,7 +216,7 @@ class Case:
     sooner: tuple[tuple[str, float], ...] = ()
 
     def factor(self, kind: str) -> float:
-        """Return by how much a kind of link (or `compute`, `memory`) is faster than it is."""
+        """Return by how much a kind of link (or `compute`, `memory`, `channels`) is faster than it is."""
         return _product(self.faster, kind)
 
     def haste(self, kind: str) -> float:

@@ -58,6 +58,16 @@ def test_sensitivity(commsim: Callable[..., Answer]) -> None:
     assert "what the step depends on" in commsim("estimate", *JOB.split(), "--sensitivity").out
 
 
+def test_what_limits_when_links_do_not(commsim: Callable[..., Answer]) -> None:
+    job = "llama3.1-8b hgx-h100 --nodes 2 --plan data=16 --global-batch 16 --zero 3"
+    shown = " ".join(
+        commsim("estimate", *job.split(), "--sensitivity").out.split("what the step depends on")[1].split()
+    )
+    assert "channels -0." in shown
+    assert "copy more slowly than links carry, quicker links change nothing" in shown
+    assert "-0.000 %" not in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from commsim.collectives.kinds import collective
+from commsim.collectives.layout import Layout
+from commsim.hardware.catalogue import load
+from commsim.libraries.calibration import COPYING, Case
 from commsim.libraries.library import CHANNELS, LATENCY
+from commsim.libraries.nccl import Nccl
 from commsim.libraries.nccl.timing import LARGEST_PIECE, PIECE, Sent, Streaming, Switched
 
 
@@ -71,3 +76,15 @@ def test_parts_of_sends() -> None:
     assert one.channels(sizes).tolist() == [[1, 4, 16, 32]]
     seconds, _ = one.seconds(sizes)
     assert seconds[0, 1:].tolist() == pytest.approx([2**24 / 20e9, 2**24 / 20e9, 2**25 / 20e9])
+
+
+@pytest.mark.parametrize(("op", "ranks"), [("all_gather", 2), ("send_recv", 2)])
+def test_quicker_channels_are_quicker_where_they_limit(op: str, ranks: int) -> None:
+    """Two H100 gather and send at what channels copy, less than links carry: what is twice as quick shows."""
+    machine, sizes = load("hgx-h100"), np.array([2.0**30])
+    usual, twice = (
+        Nccl().time(collective(op), sizes, Layout.first(ranks), machine.topology, case=Case(faster=faster))
+        for faster in ((), ((COPYING, 2.0),))
+    )
+    assert usual.choice(0).limit(0) == "channels"
+    assert twice.seconds[0] == pytest.approx(usual.seconds[0] / 2, rel=0.3)

@@ -39,7 +39,7 @@ def streaming(one: Rates, name: str) -> Streaming:
         reached = one.inside.efficiency * protocol.payload * one.case.factor(of.team.inside)
         found = of.op.factor(of.team.ranks) / (of.team.rings * reached)
         rate = found if found < _BETTER * rate else rate
-    inside = one.inside.copy and _copied(of, name) / (one.inside.copy * protocol.copy)
+    inside = one.inside.copy and _copied(of, name) / (one.inside.copy * protocol.copy * one.hastened)
     each = protocol.bytes_per_thread * (of.team.ranks if (name, of.protocol) == ("Ring", "LL") else 1)
     return Streaming(
         wait=_cell(protocol.base + one.start + one.messages + one.wire),
@@ -84,6 +84,7 @@ def sent(one: Rates) -> Sent:
     everyone = of.op is ALL_TO_ALL
     near = team.nodes == 1
     peers = (team.ranks - 1 if everyone else 1) if near else (team.ranks - team.local if everyone else 1)
+    send = _per_byte(one.inside.send) if near else _per_byte(sending.channel) / team.behind_network(peers)
     wait = sending.base + one.start + one.wire + (one.hop if of.protocol == "LL" else sending.wait)
     most = team.sending if one.inside.copy else min(_PCIE_CHANNELS, team.sending)
     chunk = _NVLINK_CHUNK if one.inside.copy else _CHUNK
@@ -99,7 +100,7 @@ def sent(one: Rates) -> Sent:
         all=_cell(team.sending if near else 1),
         least_part=_cell(_OLD_LEAST if one.older else chunk * _LEAST_OF_CHUNK),
         most_part=_cell(_OLD_PART if one.older else chunk * _MOST_OF_CHUNK),
-        send=_cell(_per_byte(one.inside.send) if near else _per_byte(sending.channel) / team.behind_network(peers)),
+        send=_cell(send / one.hastened),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.collectives.kinds import BROADCAST, REDUCE
-from commsim.libraries.calibration import Case, LinkUse, rates
+from commsim.libraries.calibration import COPYING, Case, LinkUse, rates
 from commsim.libraries.nccl.team import of_gpus
 
 if TYPE_CHECKING:
@@ -60,6 +60,11 @@ class Rates:
     @cached_property
     def _wires(self) -> tuple[Floats, Floats]:
         return rates(self.of.cost.kinds, self.case)
+
+    @property
+    def hastened(self) -> float:
+        """By how much channels copy faster in this case than they do."""
+        return self.case.factor(COPYING)
 
     def per_byte(self, way: LinkWay = "efficiency", *, sending: bool = False) -> Floats:
         """Return what a byte takes on the busiest link of each kind, stage by stage: s/B[stage, kind]."""

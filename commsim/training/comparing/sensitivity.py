@@ -1,4 +1,4 @@
-"""Which figure of the machine matters most to a step?"""
+"""Which figure of the machine matters most to a step, and how much of it depends on none?"""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from commsim.libraries.calibration import Case
+from commsim.libraries.calibration import COPYING, Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from commsim.training.estimate import Estimate
     from commsim.units import Seconds
 
 NUDGE = 1.01
-COMPUTE = {"compute": "matrix and vector units", "memory": "memory bandwidth"}
+RATES = ("compute", "memory", COPYING)
+"""Rates that are no link's: of matrix and vector units, of memory, of the blocks in which a library's kernels copy."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,10 @@ class Sensitivity:
 
 
 def sensitivity(estimate: Estimate) -> tuple[Sensitivity, ...]:
-    """Return how the step time depends on compute, memory and each kind of link that it uses, the strongest first.
+    """Return how the step time depends on compute, memory, channels and each kind of link, the strongest first.
 
-    Of links bandwidth and latency are told apart; half the latency stands for twice of the figure.
+    Of links bandwidth and latency are told apart; half the latency stands for twice of the figure. Where channels copy
+    more slowly than links carry, quicker links change nothing. What is not used is left out.
     """
     found = [_sensitivity(estimate, figure, what, case) for figure, what, case in _figures(estimate)]
     return tuple(sorted((one for one in found if abs(one.elasticity) > _NONE), key=lambda one: one.elasticity))
@@ -43,17 +45,21 @@ def sensitivity(estimate: Estimate) -> tuple[Sensitivity, ...]:
 _NONE = 1e-5
 
 
+def rest(found: Iterable[Sensitivity]) -> float:
+    """Return the share of the step that depends on no figure of the machine: calls, messages, hosts."""
+    return 1 + sum(one.elasticity for one in found)
+
+
 def _figures(estimate: Estimate) -> Iterator[tuple[str, str, str]]:
-    for name, what in COMPUTE.items():
-        yield name, what, "faster"
+    for name in RATES:
+        yield name, name, "faster"
     for link in estimate.setting.system.topology.kinds:
         yield f"{link.kind} bandwidth", link.kind, "faster"
         yield f"{link.kind} latency", link.kind, "sooner"
 
 
 def _sensitivity(estimate: Estimate, figure: str, what: str, how: str) -> Sensitivity:
-    name = figure if figure in COMPUTE else what
-    cases = [Case(faster=pair) if how == "faster" else Case(sooner=pair) for pair in (((name, NUDGE),), ((name, 2.0),))]
+    cases = [Case(faster=pair) if how == "faster" else Case(sooner=pair) for pair in (((what, NUDGE),), ((what, 2.0),))]
     nudged, doubled = (estimate.at(case).seconds for case in cases)
     elasticity = math.log(nudged / estimate.step_time) / math.log(NUDGE)
     return Sensitivity(figure, what, elasticity, doubled)

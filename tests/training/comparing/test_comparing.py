@@ -14,7 +14,7 @@ from commsim.libraries.calibration import Case
 from commsim.training.comparing.difference import difference
 from commsim.training.comparing.gap import gap
 from commsim.training.comparing.reasons import REASONS
-from commsim.training.comparing.sensitivity import sensitivity
+from commsim.training.comparing.sensitivity import rest, sensitivity
 from commsim.training.estimate import Estimate, links_of
 
 MODEL = cs.model("llama3.1-70b")
@@ -88,6 +88,26 @@ def test_the_network_matters_where_it_is_used() -> None:
     slow = cs.load("hgx-h100", nodes=16, nic="200 Gb/s")
     sharded = estimated(cs.Plan(cs.Data(128, zero=3)), slow, sequence=1024)
     assert sensitivity(sharded)[0].figure == "infiniband nic bandwidth"
+
+
+def test_channels_matter_where_they_limit() -> None:
+    """Two H100 nodes gather at what the channels of a ring copy: quicker NICs change nothing, quicker copies do."""
+    step = estimated(cs.Plan(cs.Data(16, zero=3)), cs.load("hgx-h100", nodes=2), sequence=4096)
+    assert {one.timing.choice(0).limit(0) for one in step.step.said} == {"channels"}
+    found = {one.figure: one for one in sensitivity(step)}
+    assert "infiniband nic bandwidth" not in found
+    assert found["channels"].elasticity < -0.01
+    assert found["channels"].doubled < step.step_time
+    assert 0 <= rest(found.values()) < 0.05
+
+
+def test_what_depends_on_nothing_is_the_rest() -> None:
+    """A lone GPU has no collectives; what its launches take is nobody's figure."""
+    alone = cs.estimate(MODEL, cs.Plan(cs.Data(1)), cs.load("hgx-h100", gpus=1), global_batch=1, sequence=64)
+    found = sensitivity(alone)
+    assert {one.figure for one in found} == {"compute", "memory"}
+    assert rest(found) == pytest.approx(1 + sum(one.elasticity for one in found))
+    assert 0 <= rest(found) < 1
 
 
 def test_a_difference_is_the_sum_of_its_parts() -> None:
