@@ -78,13 +78,13 @@ def test_parts_of_sends() -> None:
     assert seconds[0, 1:].tolist() == pytest.approx([2**24 / 20e9, 2**24 / 20e9, 2**25 / 20e9])
 
 
-@pytest.mark.parametrize(("op", "ranks"), [("all_gather", 2), ("send_recv", 2)])
-def test_quicker_channels_are_quicker_where_they_limit(op: str, ranks: int) -> None:
-    """Two H100 gather and send at what channels copy, less than links carry: what is twice as quick shows."""
-    machine, sizes = load("hgx-h100"), np.array([2.0**30])
+@pytest.mark.parametrize(("op", "ranks", "size"), [("all_gather", 2, 2.0**30), ("send_recv", 8, 2.0**26)])
+def test_quicker_channels_are_quicker_where_they_limit(op: str, ranks: int, size: float) -> None:
+    """Two H100 gather, and eight send, at what channels copy, less than links carry: what is twice as quick shows."""
+    machine = load("hgx-h100")
     usual, twice = (
-        Nccl().time(collective(op), sizes, Layout.first(ranks), machine.topology, case=Case(faster=faster))
+        Nccl().time(collective(op), np.array([size]), Layout.first(ranks), machine.topology, case=Case(faster=faster))
         for faster in ((), ((COPYING, 2.0),))
     )
     assert usual.choice(0).limit(0) == "channels"
-    assert twice.seconds[0] == pytest.approx(usual.seconds[0] / 2, rel=0.3)
+    assert usual.seconds[0] / 2 * (1 - 1e-9) <= twice.seconds[0] < 0.8 * usual.seconds[0]
