@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from bench.gpu import record, timed
+from bench.alone import record, timed
 from bench.kernels import Work, device
 from bench.timing import HostTimer
 from commsim.errors import LackError
@@ -47,3 +48,21 @@ def test_what_is_short_is_repeated_and_counted_once() -> None:
 def test_without_a_gpu_it_says_so() -> None:
     with pytest.raises(LackError, match="no GPU"):
         device("cuda")
+
+
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; import runpy; runpy.run_module({!r}, run_name='__main__')"
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("bench.gpu", ["--device", "cpu"]), ("bench.worker", ["--cases", "cases.json"])],
+)
+def test_without_torch_it_says_so_in_one_line(tmp_path: Path, module: str, arguments: list[str]) -> None:
+    (tmp_path / "cases.json").write_text('[{"op": "all_reduce", "size_bytes": 1024}]', encoding="utf-8")
+    there = os.environ | {"PYTHONPATH": str(ROOT), "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    command = [sys.executable, "-c", WITHOUT_TORCH.format(module), *arguments, "--out", "run.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, env=there, check=False, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "needs torch, which is not installed here: `pip install 'commsim[bench]'`" in done.stderr
+    assert not (tmp_path / "run.jsonl").exists()

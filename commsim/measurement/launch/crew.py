@@ -150,7 +150,7 @@ class Crew:
 def need_torch() -> None:
     """Refuse to start ranks that would not find torch; LackError."""
     if find_spec("torch") is None:
-        raise LackError("measuring needs torch, which is not installed here: pip install 'commsim[bench]'")
+        raise LackError("measuring needs torch, which is not installed here: `pip install 'commsim[bench]'` brings it")
 
 
 def free_port() -> int:
