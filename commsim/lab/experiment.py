@@ -10,8 +10,6 @@ import json
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -23,9 +21,11 @@ from commsim.lab.faults import HEALTHY, Fault
 from commsim.lab.prediction import Asked, Prediction, in_lab, predicted
 from commsim.lab.session import Session
 from commsim.measurement.launch.cases import Case, Groups, write_cases
+from commsim.measurement.launch.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -132,7 +132,7 @@ def run(wanted: Experiment, out: Path | None = None) -> Iterator[Compared]:
     trials = wanted.trials
     with ExitStack() as held:
         kept = held.enter_context(_fresh(out)) if out else None
-        folder = Path(held.enter_context(TemporaryDirectory(prefix="commsim-lab-")))
+        folder = held.enter_context(scratch())
         records = folder / "run.jsonl"
         cases = [trial.case(wanted, f"case{number}") for number, trial in enumerate(trials)]
         write_cases(cases, folder / "cases.json")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from commsim.errors import InputError, LackError
 from commsim.measurement.launch.cases import write_cases
+from commsim.measurement.launch.scratch import scratch
 from commsim.measurement.launch.whereabouts import Whereabouts, prepare, whereabouts
 from commsim.shipped import ROOT, folder
 
@@ -87,7 +87,7 @@ class Crew:
         """Start them; LackError when torch is not installed."""
         need_torch()
         folder("bench")
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="commsim-")))
+        self._folder = self._stack.enter_context(scratch())
         cases = self._folder / "cases.json"
         write_cases(list(self.order.cases), cases)
         port = self.order.port or free_port()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from commsim.collectives.kinds import ALL_TO_ALL, SEND_RECV
 from commsim.errors import InputError, LackError, PartialError
 from commsim.measurement.launch.cases import BARRIER
+from commsim.measurement.launch.scratch import scratch
 from commsim.measurement.read import measurements
 from commsim.measurement.writers.json_lines import write_lines
 
@@ -78,8 +78,8 @@ def _span(sizes: list[int]) -> Iterator[str]:
 
 def _run(command: list[str], timeout: Seconds) -> list[Measurement]:
     """What one program measured, without the name of the file that held its output for a moment."""
-    with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
-        log = Path(folder) / "nccl-tests.log"
+    with scratch() as folder:
+        log = folder / "nccl-tests.log"
         code = _logged(command, log, timeout)
         try:
             found = [replace(one, source="nccl-tests") for one in measurements(log)]
