@@ -3,11 +3,12 @@
     python scripts/find_nccl.py
 
 To be run again when a system of the catalogue, the XML that is written of it, or the newest constants change: what no
-longer fits is searched for when it is asked for, which takes up to two seconds.
+longer fits is searched for when it is asked for, which takes up to four seconds.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from commsim.hardware.system import System
     from commsim.libraries.nccl.form import Members
 
-HOSTS = (1, 2, 4, 8, 16)
-"""Hosts of a rack beside all of them."""
+HOSTS = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)
+"""Hosts of a rack that groups are of, beside all of them."""
 
 
 def nodes(system: System) -> Iterator[Node]:
-    """Yield the nodes that groups of a machine form: boxes, parts of a rack, and some of their GPUs."""
+    """Yield the nodes that groups of a machine form: boxes, or as many hosts of a rack as have a rank of the group."""
     whole = system.nodes_per_domain
     for hosts in sorted({count for count in (*HOSTS, whole) if count <= whole}):
         sized = replace(system, nodes=hosts)
@@ -39,17 +40,19 @@ def nodes(system: System) -> Iterator[Node]:
             xml = write_xml(sized)
         except InputError:
             return
-        for members in parts(sized.gpus) if hosts in (1, whole) else [()]:
+        for members in dict.fromkeys(parts(sized.gpus, sized.gpus // hosts)):
             yield Node(xml, members)
 
 
-def parts(gpus: int) -> Iterator[Members]:
-    """Yield which GPUs of a node take part: all, and from the first on each so many-th, so many of them."""
+def parts(gpus: int, each: int) -> Iterator[Members]:
+    """Yield which GPUs take part, of hosts with so many `each`: all; every second or one of each host; a few of one."""
     yield ()
-    for stride in (1, 2, 4, 8):
-        for count in (1, 2, 4, 8, 16, 32):
-            if (count - 1) * stride < gpus and count < gpus and (count > 1 or stride == 1):
-                yield tuple(range(0, count * stride, stride))
+    if gpus > each:
+        yield from (tuple(range(0, gpus, stride)) for stride in (2, each) if 1 < stride <= each)
+        return
+    for stride, count in itertools.product((1, 2, 4, 8), repeat=2):
+        if (count - 1) * stride < gpus and count < gpus and (count > 1 or stride == 1):
+            yield tuple(range(0, count * stride, stride))
 
 
 def main() -> None:

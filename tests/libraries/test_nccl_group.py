@@ -39,6 +39,13 @@ def test_a_rack_is_one_node_of_as_many_hosts_as_are_used() -> None:
     assert seats(Layout.first(144), RACKS, RACKS.domain_size) == Seats(2, 18, ())
 
 
+def test_hosts_of_a_rack_without_a_rank_are_none_of_the_group() -> None:
+    """So that one GPU of each second host is to NCCL what one of each fourth is."""
+    near, far, turned = (seats(Layout(((4, stride),)), RACKS, RACKS.domain_size) for stride in (8, 16, 18))
+    assert near == far == Seats(1, 4, (0, 4, 8, 12))
+    assert turned == Seats(1, 4, (0, 6, 8, 14))
+
+
 def test_the_communicator_of_all_is_that_of_the_system() -> None:
     system = load("hgx-h100", nodes=4)
     found, said = communicator(Layout.first(32), system.topology, Knobs()), of_system(system)

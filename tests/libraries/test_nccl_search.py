@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from commsim.errors import InputError
+from commsim.hardware.catalogue import load
+from commsim.hardware.nccl_xml import write_xml
 from commsim.hardware.nccl_xml.elements import parse
 from commsim.libraries.nccl.constants import constants
-from commsim.libraries.nccl.form import of_xml
+from commsim.libraries.nccl.form import Node, of_xml, see
 from commsim.libraries.nccl.graphs import Path
 from commsim.libraries.nccl.knobs import Knobs
+from commsim.libraries.nccl.search.bound import Bound
 from commsim.libraries.nccl.search.detect import detect
 from commsim.libraries.nccl.search.devices import Kind
 from commsim.libraries.nccl.search.paths import Paths
@@ -96,6 +101,29 @@ def test_h100_boxes(gpus: int, nodes: int, ring: str, tree: str, nvls: str) -> N
     """What NCCL 2.30.7 finds on boxes of H100, each with a NIC of 400 Gb/s."""
     found = of_xml(switched(gpus), nodes).graphs
     assert (line(found.ring), line(found.tree), line(found.nvls)) == (ring, tree, nvls)
+
+
+@pytest.mark.parametrize("inter", [False, True])
+@pytest.mark.parametrize(
+    ("name", "hosts", "members"),
+    [
+        ("hgx-h100", 1, (0, 2)),
+        ("hgx-b200", 1, ()),
+        ("gcp-a3-mega", 1, (0, 4)),
+        ("pcie-a100", 1, (0, 1, 2)),
+        ("gb200-nvl72", 2, ()),
+        ("gb200-nvl72", 4, (0, 4, 8, 12)),
+        ("gb300-nvl72", 3, (0, 4, 8)),
+    ],
+)
+def test_what_is_not_searched_for_would_not_be_found(
+    monkeypatch: pytest.MonkeyPatch, name: str, hosts: int, members: tuple[int, ...], *, inter: bool
+) -> None:
+    """The same graphs without the bounds, as NCCL searches: it tries what cannot fit."""
+    node = Node(write_xml(replace(load(name), nodes=hosts)), members)
+    quick = see.__wrapped__(node, Knobs(), "", inter=inter)
+    monkeypatch.setattr(Bound, "most", lambda _, __: inf)
+    assert see.__wrapped__(node, Knobs(), "", inter=inter) == quick
 
 
 def test_collnet_only_when_asked_for_and_supported() -> None:

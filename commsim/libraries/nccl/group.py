@@ -25,7 +25,10 @@ INFINIBAND = "infiniband"
 
 
 class Seats(NamedTuple):
-    """Where a group sits in what NCCL calls nodes: how many of them, of how many hosts each, and which GPUs of each."""
+    """Where a group sits in what NCCL calls nodes: how many of them, of how many hosts each, and which GPUs of each.
+
+    Hosts of a rack that have no rank of the group are none of its: NCCL joins the topologies of those that have.
+    """
 
     nodes: int
     hosts: int
@@ -74,6 +77,7 @@ def seats(layout: Layout, topology: Topology, unit: int) -> Seats | None:
     places = place.reshape(len(nodes), -1)
     if (places != places[0]).any():
         return None
-    hosts = int(places.max()) // topology.gpus_per_node + 1
-    whole = places.shape[1] == hosts * topology.gpus_per_node
-    return Seats(len(nodes), hosts, () if whole else tuple(places[0].tolist()))
+    taken, host = np.unique(places[0] // topology.gpus_per_node, return_inverse=True)
+    members, hosts = host * topology.gpus_per_node + places[0] % topology.gpus_per_node, len(taken)
+    whole = len(members) == hosts * topology.gpus_per_node
+    return Seats(len(nodes), hosts, () if whole else tuple(members.tolist()))

@@ -92,6 +92,10 @@ class Attempt:
         clock = self.clock = _Clock(time)
         self.room.clear()
         self.wires = {net: net.port.speed for net in self.paths.machine.nets}
+        shared: dict[tuple[int, int], list[Device]] = {}
+        self.sharing = {net: shared.setdefault(net.port.wire, []) for net in self.wires}
+        for net, sharing in self.sharing.items():
+            sharing.append(net)
         stack: list[Step] = [self._channel(clock)]
         while stack and not self.over:
             below = next(stack[-1], None)
@@ -175,9 +179,8 @@ class Attempt:
 
     def _use(self, port: Device, speed: float) -> None:
         """Change what is left of the wire of a port, which ports may share."""
-        for other in self.wires:
-            if other.port.wire == port.port.wire:
-                self.wires[other] += speed
+        for other in self.sharing[port]:
+            self.wires[other] += speed
 
     def _head(self, port: Device, ports: int) -> Device | None:
         """The GPU that heads a channel in the switches: the port's own, unless it heads one already."""
@@ -196,10 +199,7 @@ class Attempt:
             forced = plan._replace(forced=_AS_THEY_STAND)
             yield self._enter(port, self.paths.machine.gpus[0], 0, forced, own)
             clock.left = -1 if own.left == -1 else clock.left
-        local, near = self.paths.gpu_of(port), self.paths.nearest(port, Kind.GPU)
-        if near and self.paths.way(port, near[0]).path == Path.DIS:
-            near = []
-        for gpu in dict.fromkeys([*([local] if local else []), *near]):
+        for gpu in self.order.entered(port):
             yield self._enter(port, gpu, 0, plan, clock)
 
     def _enter(self, source: Device | None, gpu: Device, step: int, plan: _Plan, clock: _Clock) -> Step:

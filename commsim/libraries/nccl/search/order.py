@@ -94,6 +94,18 @@ class Order:
             self._ports[limit, gpu] = list(dict.fromkeys([*preferred, *others]))
         return self._ports[limit, gpu]
 
+    def entered(self, port: Device, *, forced: bool = False) -> list[Device]:
+        """Return the GPUs to enter from a port: the one that speaks through it, then the nearest.
+
+        All may be when an order is `forced` on a channel, which begins where the file or the channel before does.
+        """
+        if forced:
+            return self.paths.machine.gpus
+        local, near = self.paths.gpu_of(port), self.paths.nearest(port, Kind.GPU)
+        if near and self.paths.way(port, near[0]).path == Path.DIS:
+            near = []
+        return list(dict.fromkeys([*([local] if local else []), *near]))
+
     def _preferred(self, gpu: Device | None) -> list[Device]:
         """The ports of the GPUs on each channel: in a rack first those of all GPUs on the first channel."""
         asked = self.paths.machine.gpus if gpu is None else [gpu]

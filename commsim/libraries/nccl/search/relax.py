@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from commsim.libraries.nccl.constants import row
 from commsim.libraries.nccl.graphs import Graph, Path, Pattern
 from commsim.libraries.nccl.search.attempt import Attempt, Found
-from commsim.libraries.nccl.search.bound import behind_switches, most_channels
+from commsim.libraries.nccl.search.bound import Bound
 from commsim.libraries.nccl.search.devices import LOCAL, Kind
 from commsim.libraries.nccl.search.order import Order
 from commsim.libraries.nccl.search.room import Room
@@ -44,10 +44,12 @@ class Search:
     inter: bool = field(kw_only=True)
     order: Order = field(init=False)
     room: Room = field(init=False)
+    bound: Bound = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare what all attempts need: the orders in which GPUs and ports are tried, and the links."""
+        """Prepare what all attempts need: the orders in which GPUs and ports are tried, the links, and what fits."""
         self.order, self.room = Order(self.paths), Room(self.paths)
+        self.bound = Bound(self.order, self.inter)
 
     def graph(self, wanted: Found) -> Graph:
         """Return the graph of a pattern with at least and at most so many channels."""
@@ -81,11 +83,6 @@ class Search:
         return inside, {
             way(*pair).path for gpu in machine.gpus for net in machine.nets for pair in ((gpu, net), (net, gpu))
         }
-
-    @cached_property
-    def alike(self) -> bool:
-        """Whether all orders of GPUs are alike."""
-        return behind_switches(self.paths)
 
     @property
     def speeds(self) -> tuple[float, ...]:
@@ -247,26 +244,27 @@ class _Relaxation:
         return left
 
     def _limited(self, tried: Found) -> Found:
-        """The attempt by the farthest paths that there are within its limits: such attempts are one."""
+        """The attempt by what of its limits matters: the farthest paths that there are, and ports with other nodes."""
         intra, inter = self.search.reached(tried)
-        return replace(tried, type_intra=intra, type_inter=inter, channels=0, hops=0, latency=0.0)
+        cross = tried.cross_nic if self.search.inter else 0
+        return replace(tried, type_intra=intra, type_inter=inter, cross_nic=cross, channels=0, hops=0, latency=0.0)
 
     def _hopeless(self, tried: Found) -> bool:
         """Whether there is no room for anything better than the best, nor for as good where all orders are alike."""
         if tried.pattern in _HEADS:
             return False
-        possible = most_channels(self.search.paths, tried, inter=self.search.inter)
+        possible = self.search.bound.most(tried)
         best, most = self.best.channels * self.best.speed_intra, possible * tried.speed_intra
-        return possible < tried.least or most < best or (most == best and self.search.alike)
+        return possible < tried.least or most < best or (most == best and self.search.bound.alike)
 
     def _enough(self, tried: Found) -> float:
         """The channels with which an attempt may end.
 
         Not where orders differ, as others may have fewer hops; nor in the second pass, which counts the time it takes.
         """
-        if self.faster or not self.search.alike or tried.pattern in _HEADS:
+        if self.faster or not self.search.bound.alike or tried.pattern in _HEADS:
             return inf
-        return most_channels(self.search.paths, tried, inter=self.search.inter)
+        return self.search.bound.most(tried)
 
     def _relaxed(self, tried: Found, time: int) -> Found | None:
         """What is tried next: other orders, a simpler tree, farther paths, other ports, less speed; None at the end."""
