@@ -36,28 +36,24 @@ class Compared(Protocol):
 
 def agreement(validation: Validation) -> Figure:
     """Return predicted against measured step times, a colour for each GPU; InputError when nothing was compared."""
-    figure, axes = canvas(7.0, 6.0)
-    _scatter(axes, validation.cases_by("GPU"), "step time")
-    axes.set_title(f"{len(validation.cases):,} published training results", loc="left", weight="bold")
-    sign(figure, "to the right what its source published, upwards what is")
-    return figure
+    return _drawn(validation.cases_by("GPU"), "step time", "published training results", "published")
 
 
 def collective_agreement(validation: Collectives) -> Figure:
     """Return predicted against measured times of collectives, a colour for each machine; InputError without any."""
-    figure, axes = canvas(7.0, 6.0)
-    _scatter(axes, validation.cases_by("machine"), "time of a collective")
-    axes.set_title(f"{len(validation.cases):,} measured collectives", loc="left", weight="bold")
-    sign(figure, "to the right what its source measured, upwards what is")
-    return figure
+    return _drawn(validation.cases_by("machine"), "time of a collective", "measured collectives")
 
 
 def moe_agreement(validation: Moe) -> Figure:
     """Return predicted against measured times of dispatch and combine, a colour for each mode; InputError without."""
+    return _drawn(validation.cases_by("mode"), "time of a dispatch or combine", "measured dispatches and combines")
+
+
+def _drawn(named: Mapping[str, Sequence[Compared]], what: str, title: str, how: str = "measured") -> Figure:
     figure, axes = canvas(7.0, 6.0)
-    _scatter(axes, validation.cases_by("mode"), "time of a dispatch or combine")
-    axes.set_title(f"{len(validation.cases):,} measured dispatches and combines", loc="left", weight="bold")
-    sign(figure, "to the right what its source measured, upwards what is")
+    _scatter(axes, named, what)
+    axes.set_title(f"{sum(map(len, named.values())):,} {title}", loc="left", weight="bold")
+    sign(figure, f"to the right what its source {how}, upwards what is")
     return figure
 
 

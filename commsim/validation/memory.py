@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from commsim.errors import InputError
 from commsim.validation.agreement import grouped
 from commsim.validation.job import job
-from commsim.validation.training import Skipped
+from commsim.validation.rows import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -16,6 +16,7 @@ from commsim.libraries.moe.payload import Load
 from commsim.libraries.moe.timing import Where, exchange
 from commsim.validation.agreement import Agreement, grouped
 from commsim.validation.measured import HEALTHY
+from commsim.validation.rows import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,14 +49,6 @@ class Case:
     def error(self) -> float:
         """How much too long the prediction is, as a share of what was measured; below 0 when too short."""
         return self.predicted / self.measured - 1
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A row that is not predicted, and why."""
-
-    row_id: str
-    reason: str
 
 
 @dataclass(frozen=True)

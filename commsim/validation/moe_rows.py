@@ -5,20 +5,13 @@ Its columns are the fields of `MoeRow`, under the same names; others are left al
 
 from __future__ import annotations
 
-import csv
 from dataclasses import MISSING, dataclass, fields
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from commsim.errors import InputError, reason
-from commsim.validation.cells import values
+from commsim.validation.rows import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-
-MOST_ROWS = 100_000
-"""Rows that are read at most: whoever writes more made a mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,27 +59,4 @@ class MoeRow:
 
 def read_moe(path: Path) -> list[MoeRow]:
     """Return the rows of a table. InputError when it is no such table, or for a cell that cannot be read."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(islice(csv.DictReader(file), MOST_ROWS + 1))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), reason(error), "a readable CSV file belongs here") from None
-    if len(rows) > MOST_ROWS:
-        raise InputError(str(path), f"more than {MOST_ROWS} rows", f"at most {MOST_ROWS} results are read")
-    columns = list(rows[0]) if rows else []
-    absent = [item.name for item in fields(MoeRow) if item.default is MISSING and item.name not in columns]
-    if absent:
-        raise InputError(str(path), columns or "nothing", f"columns are missing: {', '.join(absent)}")
-    found = [_row(f"{path}: line {line}", row) for line, row in enumerate(rows, start=2)]
-    seen: set[str] = set()
-    for one in found:
-        if not one.row_id or one.row_id in seen:
-            raise InputError(f"{path}: row_id", one.row_id, "a name of its own belongs in every row")
-        seen.add(one.row_id)
-    return found
-
-
-def _row(where: str, row: Mapping[Any, Any]) -> MoeRow:
-    if None in row or None in row.values():
-        raise InputError(where, list(row.values()), "as many cells as columns belong here")
-    return MoeRow(**values(MoeRow, where, row))
+    return read_rows(path, MoeRow)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.validation.published import changed, rows_of
+from commsim.validation.published import changed
+from commsim.validation.rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

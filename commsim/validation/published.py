@@ -5,20 +5,15 @@ Its columns are the fields of `Published`, under the same names; others are left
 
 from __future__ import annotations
 
-import csv
 from dataclasses import MISSING, dataclass, fields, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from commsim.errors import InputError, reason
 from commsim.validation.cells import values
+from commsim.validation.rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-MOST_ROWS = 20_000
-"""Rows that are read at most: whoever writes more made a mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,48 +83,10 @@ class Published:
 
 def read_published(path: Path) -> list[Published]:
     """Return the results of a table. InputError when it is no such table, or for a cell that cannot be read."""
-    rows = rows_of(path)
-    _check_columns(path, list(rows[0]) if rows else [])
-    results = [_result(str(path), number, row) for number, row in enumerate(rows, start=2)]
-    _check_names(path, [result.row_id for result in results])
-    return results
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table, text by column. InputError for what is no table, or is too long."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(islice(csv.DictReader(file), MOST_ROWS + 1))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), reason(error), "a readable CSV file belongs here") from None
-    if len(rows) > MOST_ROWS:
-        raise InputError(str(path), f"more than {MOST_ROWS} rows", f"at most {MOST_ROWS} results are read")
-    return rows
+    return read_rows(path, Published, blank=True)
 
 
 def changed(result: Published, where: str, row: Mapping[str, str]) -> Published:
     """Return the result with these cells in the place of its own. InputError for one that cannot be read."""
     said = values(Published, where, row, blank=True)
     return replace(result, **{name: value for name, value in said.items() if name in row})
-
-
-def _check_columns(path: Path, columns: list[str]) -> None:
-    missing = [item.name for item in fields(Published) if item.default is MISSING and item.name not in columns]
-    if missing:
-        expected = f"{'columns are' if missing[1:] else 'a column is'} missing: {', '.join(missing)}"
-        raise InputError(str(path), columns or "nothing", expected)
-
-
-def _check_names(path: Path, names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if not name or name in seen:
-            raise InputError(f"{path}: row_id", name, "a name of its own belongs in every row")
-        seen.add(name)
-
-
-def _result(where: str, line: int, row: Mapping[str, Any]) -> Published:
-    cells = list(row.values())
-    if None in row or None in cells:
-        raise InputError(f"{where}: line {line}", cells, "as many cells as columns belong here")
-    return Published(**values(Published, f"{where}: {row['row_id'] or f'line {line}'}", row, blank=True))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from commsim.errors import InputError
 from commsim.validation.agreement import Agreement, grouped, rank_correlation
 from commsim.validation.job import job
+from commsim.validation.rows import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,14 +36,6 @@ class Case:
     def error(self) -> float:
         """How much too long the estimate is, as a share of what was measured; below 0 when too short."""
         return self.predicted / self.measured - 1
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A result that is not estimated, and why."""
-
-    row_id: str
-    reason: str
 
 
 @dataclass(frozen=True)

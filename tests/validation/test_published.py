@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commsim.errors import InputError
-from commsim.validation import published
+from commsim.validation import rows
 from commsim.validation.published import changed, read_published
 from tests.validation.published_rows import SHIPPED, cells, result, write
 
@@ -88,7 +88,7 @@ def test_a_row_of_another_length_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_endless_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "MOST_ROWS", 3)
+    monkeypatch.setattr(rows, "MOST_ROWS", 3)
     path = write(tmp_path / "a.csv", *(cells(row_id=f"A{number}") for number in range(4)))
     with pytest.raises(InputError, match="more than 3 rows"):
         read_published(path)
