@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.markup import escape
 
-from commsim.cli.options import Json, library, takes
+from commsim.cli.options import Json, Network, Nic, NicsPerNode, library, takes
 from commsim.cli.output import display, document, points, table
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
@@ -35,9 +35,9 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the calibration (YAML, for --calibration).")
     ] = None,
-    nics_per_node: Annotated[int | None, typer.Option(metavar="N", help="NICs of each host.")] = None,
-    nic: Annotated[str | None, typer.Option(metavar="RATE", help="One direction of a NIC: '400 Gb/s'.")] = None,
-    fabric: Annotated[str | None, typer.Option(metavar="NAME", help="infiniband, roce, efa, slingshot ...")] = None,
+    nics_per_node: NicsPerNode = None,
+    nic: Nic = None,
+    fabric: Network = None,
     op: Annotated[
         str | None, typer.Option(metavar="OP", help="The operation, where the files do not say which.")
     ] = None,

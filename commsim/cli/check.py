@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from commsim.cli.options import Json
+from commsim.cli.options import Json, Network, Nic, NicsPerNode, Oversubscription
 from commsim.cli.output import display, document, number, points, table
 from commsim.cli.screen import screened
 from commsim.errors import InputError
@@ -43,18 +43,10 @@ def check(
         typer.Option(metavar="SYSTEM", rich_help_panel=_MACHINE, help="Where it ran (told by the names of GPUs)."),
     ] = None,
     nodes: Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="Hosts that ran it.")] = None,
-    nics_per_node: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")
-    ] = None,
-    nic: Annotated[
-        str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
-    ] = None,
-    fabric: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
-    ] = None,
-    oversubscription: Annotated[
-        float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
-    ] = None,
+    nics_per_node: NicsPerNode = None,
+    nic: Nic = None,
+    fabric: Network = None,
+    oversubscription: Oversubscription = None,
     op: Annotated[
         str | None, typer.Option(metavar="OP", help="The operation, where the file does not say which.")
     ] = None,

@@ -44,6 +44,16 @@ Calibrated = Annotated[
     str | None,
     typer.Option("--calibration", metavar="FILE", rich_help_panel=_LIBRARY, help="What software reaches on each link."),
 ]
+NicsPerNode = Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")]
+Nic = Annotated[
+    str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
+]
+Network = Annotated[
+    str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
+]
+Oversubscription = Annotated[
+    float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
+]
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -84,18 +94,10 @@ def machine(
         int | None,
         typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each scale-up domain, 64 of an NVL72."),
     ] = None,
-    nics_per_node: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")
-    ] = None,
-    nic: Annotated[
-        str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
-    ] = None,
-    fabric: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
-    ] = None,
-    oversubscription: Annotated[
-        float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
-    ] = None,
+    nics_per_node: NicsPerNode = None,
+    nic: Nic = None,
+    fabric: Network = None,
+    oversubscription: Oversubscription = None,
     accelerator: Annotated[
         str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="In place of the system's own.")
     ] = None,
