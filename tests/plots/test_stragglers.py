@@ -16,7 +16,7 @@ from commsim.stragglers.kinds import Failures, Jitter, Pause, SlowRank
 from commsim.stragglers.run import Run, run
 from commsim.stragglers.timeline import timeline
 from commsim.stragglers.waits import waits
-from tests.stragglers.test_run import KINDS_OF_STEP, PIPED, SPLIT, step
+from tests.stragglers.stages import KINDS_OF_STEP, PIPED, SPLIT, step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

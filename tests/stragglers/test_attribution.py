@@ -24,7 +24,7 @@ from commsim.stragglers.kinds import (
 from commsim.stragglers.laws import Constant, Lognormal
 from commsim.stragglers.presets import preset
 from commsim.stragglers.run import run
-from tests.stragglers.test_run import APART, FLAT, KINDS_OF_STEP, PIPED, bare, step
+from tests.stragglers.stages import APART, FLAT, KINDS_OF_STEP, PIPED, bare, step
 
 
 def test_attribution_both_ways() -> None:

@@ -49,7 +49,7 @@ from commsim.stragglers.mitigations.mitigation import Case
 from commsim.stragglers.mitigations.outcome import outcome
 from commsim.stragglers.propagation import near_barriers
 from commsim.stragglers.run import run
-from tests.stragglers.test_run import APART, PIPED, bare, step
+from tests.stragglers.stages import APART, PIPED, bare, step
 
 if TYPE_CHECKING:
     from commsim.stragglers.simulate import Stage

@@ -19,7 +19,7 @@ from commsim.stragglers.parts import expert_shares
 from commsim.stragglers.presets import POPULATION, preset
 from commsim.stragglers.run import run
 from commsim.training.axes import Data, Expert, Pipeline, Tensor
-from tests.stragglers.test_run import FLAT, bare, step
+from tests.stragglers.stages import FLAT, bare, step
 from tests.training.settings import estimated
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from commsim.stragglers.drawing import staged
 from commsim.stragglers.kinds import Jitter, SlowLink, SlowRank, Variation
 from commsim.stragglers.waits import waits
-from tests.stragglers.test_run import APART, KINDS_OF_STEP, PIPED, SPLIT, TURNED, bare, step
+from tests.stragglers.stages import APART, KINDS_OF_STEP, PIPED, SPLIT, TURNED, bare, step
 
 
 @pytest.mark.parametrize(("kind", "ranks"), [(APART, (8, 9)), (PIPED, (8, 9)), (TURNED, (8, 9)), (SPLIT, (8, 9))])

@@ -16,7 +16,7 @@ from commsim.stragglers.maxima import Maximum
 from commsim.stragglers.parts import parts
 from commsim.stragglers.run import run
 from commsim.stragglers.whole import drawn_with, whole
-from tests.stragglers.test_run import APART, PIPED, step
+from tests.stragglers.stages import APART, PIPED, step
 
 HOUR = 3600.0
 

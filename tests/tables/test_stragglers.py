@@ -12,7 +12,7 @@ from commsim.stragglers.run import run
 from commsim.stragglers.waits import waits
 from commsim.stragglers.whole import whole
 from commsim.tables.records import records, to_frame
-from tests.stragglers.test_run import PIPED, step
+from tests.stragglers.stages import PIPED, step
 
 
 def test_every_value_is_a_row_that_json_holds() -> None:
