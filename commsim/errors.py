@@ -39,8 +39,12 @@ class PartialError(CommsimError):
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, without the number and the name that the operating system puts around it."""
-    return getattr(error, "strerror", None) or str(error)
+    """What went wrong with a file, in words, without the number and the name that the operating system puts around."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"no text in UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 _LONGEST = 80

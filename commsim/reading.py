@@ -70,7 +70,7 @@ def parse_yaml(text: str, where: str) -> Mapping[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error) or type(error).__name__
+        problem = getattr(error, "problem", None) or reason(error).splitlines()[0]
         raise InputError(f"{where}{line}", problem, "well-formed YAML belongs here") from None
     if not isinstance(content, Mapping):
         raise InputError(where, content, "a table of `key: value` lines belongs here")

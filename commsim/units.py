@@ -115,7 +115,10 @@ def parse_sizes(text: str, factor: float = 2.0, where: str = "sizes") -> list[in
         raise InputError(f"{where}: factor", factor, "a factor above 1 belongs here")
     if ".." not in text:
         return [parse_size(part, where) for part in text.split(",")]
-    low, high = (parse_size(part, where) for part in text.split("..", 1))
+    first, last = text.split("..", 1)
+    if not first.strip() or not last.strip():
+        raise InputError(where, text, "the first and the last size belong here, such as 1KiB..8GiB")
+    low, high = parse_size(first, where), parse_size(last, where)
     if not 0 < low <= high:
         raise InputError(where, text, "the first size must be above 0 and not above the last")
     steps = math.floor(math.log(high / low, factor) + 1e-9)

@@ -17,7 +17,9 @@ def test_input_error_says_where_what_and_what_belongs_there() -> None:
 
 
 def test_what_is_missing_is_nothing() -> None:
-    assert str(InputError("global-batch", None, "a number belongs here")) == "global-batch: nothing; a number belongs here"
+    assert (
+        str(InputError("global-batch", None, "a number belongs here")) == "global-batch: nothing; a number belongs here"
+    )
 
 
 def test_a_near_miss_is_named() -> None:
@@ -50,3 +52,11 @@ def test_what_the_system_says_is_told_without_its_number() -> None:
         Path("there/is/no/such/file").read_text(encoding="utf-8")
     assert reason(caught.value) == "No such file or directory"
     assert reason(ValueError("a row is short")) == "a row is short"
+
+
+def test_what_is_wrong_with_a_file_is_told_in_words() -> None:
+    with pytest.raises(UnicodeDecodeError) as caught:
+        b"caf\xe9".decode("utf-8")
+    assert reason(caught.value) == "no text in UTF-8: byte 0xe9 at 3"
+    assert reason(RecursionError("maximum recursion depth exceeded while decoding")) == "nested too deeply"
+    assert reason(ValueError()) == "ValueError"

@@ -56,6 +56,12 @@ def test_a_bare_number_is_told_how_to_mend_itself() -> None:
         parse("400", "B/s", "nic")
 
 
+@pytest.mark.parametrize("text", ["1K..", "..1K", ".."])
+def test_a_range_has_two_ends(text: str) -> None:
+    with pytest.raises(InputError, match=f"sizes: '{text}'; the first and the last size belong here"):
+        parse_sizes(text)
+
+
 def test_an_example_is_of_what_is_usual_there() -> None:
     for text in ("2.5", "2.5 sec", "soon"):
         with pytest.raises(InputError, match=r"a number with its unit, such as '12.3 s'"):

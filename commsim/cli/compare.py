@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from commsim.cli.job import plan, recipe, settled
 from commsim.cli.options import Json, library, machine, takes
 from commsim.cli.output import display, document, number, table
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.hardware.system import System
 from commsim.libraries.library import Library
 from commsim.tables.records import records
@@ -69,8 +69,7 @@ def _arguments(text: str, which: str) -> list[str]:
                 text = file.read(LONGEST_FILE)
         return shlex.split(text.replace("\\\n", " "), comments=True)
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"compare: {which}", text, f"{said}; {_WHAT} belongs here") from None
+        raise InputError(f"compare: {which}", text, f"{reason(error)}; {_WHAT} belongs here") from None
 
 
 def _estimated(arguments: list[str], which: str) -> Estimate:

@@ -112,7 +112,7 @@ def tuner(
 def _of_machine(given: Given, settings: Knobs, version: str) -> Communicator:
     """The communicator of a SYSTEM; a dump of NCCL's own counts as it stands, unless something in it is to change."""
     if "system" not in given:
-        raise InputError("SYSTEM", "nothing", "a name or a file belongs here, or --graph FILE")
+        raise InputError("SYSTEM", None, "a name or a file belongs here, or --graph FILE")
     if set(given) <= {"system", "nodes"}:
         formed = of_dump(Path(given["system"]), given.get("nodes"), knobs=settings, version=version)
         if formed:
@@ -125,7 +125,7 @@ def _of_graph(graph: Path, given: Given, capability: int | None, cpu: str | None
     per_node, nodes = given.pop("gpus_per_node", None), given.pop("nodes", 1)
     for name, value in (("gpus-per-node", per_node), ("compute-capability", capability)):
         if value is None:
-            raise InputError(name, "nothing", "a file of graphs does not say it: it belongs beside --graph")
+            raise InputError(name, None, "a file of graphs does not say it: it belongs beside --graph")
     _refuse(given, "a file of graphs takes the place of a SYSTEM: leave it out")
     return Communicator(per_node * nodes, nodes, capability or 0, read_graphs(graph), _cpu(cpu or "intel"))
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,5 +74,6 @@ def opened(path: str | Path) -> Iterator[Source]:
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError("measurements", str(path), f"a file that can be read belongs here ({reason})") from error
+        raise InputError(
+            "measurements", str(path), f"a file that can be read belongs here ({reason(error)})"
+        ) from error

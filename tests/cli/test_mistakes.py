@@ -144,6 +144,8 @@ MISTAKES = {
     "cost dgx-1v all_reduce --size 1K --algorithm nvls": "no such way",
     f"{COST} --size 1K --library rccl": "it does not run on NVIDIA's GPUs of hgx-h100: nccl, gloo or ideal",
     "cost mi300x all_reduce --size 1K --library nccl": "it does not run on AMD's GPUs of mi300x: rccl, gloo or ideal",
+    "cost hgx-h100 dispatch --tokens 9 --hidden 9 --top-k 1 --experts 8 --multiprocessors 133": "at most the 132 of",
+    f"{COST} --sizes 1K..": "the first and the last size belong here",
     f"{COST} --size 1K --library idael": "'nccl', 'rccl', 'gloo', 'ideal'",
     f"{COST} --size 1K --library ideal --algorithm ring": "leave this out",
     f"{COST} --size 1K --library ideal --no-nvls": "leave this out",

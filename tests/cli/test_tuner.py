@@ -125,7 +125,7 @@ def test_plugin_file(commsim: Callable[..., Answer], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "SYSTEM: 'nothing'; a name or a file belongs here, or --graph FILE"),
+        ((), "SYSTEM: nothing; a name or a file belongs here, or --graph FILE"),
         (("hgx-h010",), "did you mean"),
         (("mi300x",), "NCCL runs on NVIDIA's GPUs"),
         (("hgx-h100", "--cpu", "amd"), "cpu: 'amd'; it belongs beside --graph"),
@@ -135,9 +135,9 @@ def test_plugin_file(commsim: Callable[..., Answer], tmp_path: Path) -> None:
         (("hgx-h100", "--library-version", "new"), "NCCL version: 'new'; a version such as 2.27"),
         (
             ("--graph", "none.xml", "--gpus-per-node", "8"),
-            "compute-capability: 'nothing'; a file of graphs does not say",
+            "compute-capability: nothing; a file of graphs does not say",
         ),
-        (("--graph", "none.xml", "--compute-capability", "90"), "gpus-per-node: 'nothing'; a file of graphs does not"),
+        (("--graph", "none.xml", "--compute-capability", "90"), "gpus-per-node: nothing; a file of graphs does not"),
         (
             ("--graph", "none.xml", "--gpus-per-node", "8", "--compute-capability", "90"),
             "none.xml: .*a readable file belongs here",

@@ -36,6 +36,7 @@ def dispatch(
     (see `exchange`). InputError for whatever is unknown, or more than the machine has.
     """
     where, by = _where(system, ep, case), own(system, library)
+    _need_multiprocessors(system, multiprocessors)
     load = Load(tokens, token_bytes(hidden, precision))
     return exchange("dispatch", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=by)
 
@@ -55,11 +56,19 @@ def combine(
 ) -> Exchange:
     """Return how the experts' results come back and are added: as `dispatch`, backwards."""
     where, by = _where(system, ep, case), own(system, library)
+    _need_multiprocessors(system, multiprocessors)
     load = Load(tokens, token_bytes(hidden, precision))
     return exchange("combine", load, routing, where, mode=mode, multiprocessors=multiprocessors, library=by)
 
 
 BY_NAME = {"dispatch": dispatch, "combine": combine}
+
+
+def _need_multiprocessors(system: System, given: int | None) -> None:
+    """InputError for more than a GPU has, where that is known."""
+    chip = system.accelerator
+    if given is not None and chip.multiprocessors is not None and given > chip.multiprocessors:
+        raise InputError("multiprocessors", given, f"at most the {chip.multiprocessors} of {chip.title} belong here")
 
 
 def _where(system: System, ep: int | None, case: Case) -> Where:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.training.model import MOST
 
 if TYPE_CHECKING:
@@ -90,14 +90,13 @@ def read_config(path: Path) -> Config:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise InputError(where, error.strerror or str(error), "a readable configuration file belongs here") from None
+        raise InputError(where, reason(error), "a readable configuration file belongs here") from None
     if len(content) > LARGEST_FILE:
         raise InputError(where, "a larger file", f"a model's configuration, {LARGEST_FILE} bytes at most")
     try:
         values = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        problem = str(error) or type(error).__name__
-        raise InputError(where, problem, "a model's configuration as JSON belongs here") from None
+        raise InputError(where, reason(error), "a model's configuration as JSON belongs here") from None
     if not isinstance(values, dict):
         raise InputError(where, values, "a table that describes a model belongs here")
     return Config(values, where)

@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.reading import LARGEST_FILE, parse_yaml
 from commsim.training.trainers import deepspeed, megatron, nemo, torchtitan
 
@@ -30,7 +30,8 @@ def read_job(path: Path) -> Job:
     table = contents(path)
     trainer = next((one for one in TRAINERS if one.recognises(table)), None)
     if trainer is None:
-        raise InputError(where, f"the keys {', '.join(map(str, list(table)[:6]))}", f"{KNOWN} belongs here")
+        given = f"the keys {', '.join(map(str, list(table)[:6]))}" if table else None
+        raise InputError(where, given, f"{KNOWN} belongs here")
     found: Job = trainer.job(table, where)
     return found
 
@@ -55,22 +56,21 @@ def _text(path: Path) -> str:
             raise InputError(path.name, "a larger file", f"a configuration, {LARGEST_FILE} bytes at most")
         return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise InputError(str(path), said, "a readable configuration belongs here") from None
+        raise InputError(str(path), reason(error), "a readable configuration belongs here") from None
 
 
 def _toml(text: str, where: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(where, str(error), "well-formed TOML belongs here") from None
+        raise InputError(where, reason(error), "well-formed TOML belongs here") from None
 
 
 def _json(text: str, where: str) -> Mapping[str, Any]:
     try:
         table = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(where, str(error), "well-formed JSON belongs here") from None
+        raise InputError(where, reason(error), "well-formed JSON belongs here") from None
     if not isinstance(table, dict):
         raise InputError(where, table, f"{KNOWN} belongs here")
     return table

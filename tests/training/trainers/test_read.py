@@ -105,6 +105,8 @@ def test_a_plan_that_does_not_fill_the_machine(tmp_path: Path) -> None:
         ("a.toml", "[broken", "well-formed TOML"),
         ("a.json", "{", "well-formed JSON"),
         ("a.json", "[1]", "belongs here"),
+        ("a.sh", "", "a.sh: nothing; Megatron-LM's arguments"),
+        ("a.json", "[" * 100_000, "nested too deeply"),
         ("a.yaml", "x: 1", "Megatron-LM's arguments or YAML, torchtitan's TOML"),
         ("a.yaml", "- 1", "a table of"),
         ("a.sh", "echo hello", "Megatron-LM's arguments or YAML"),
