@@ -60,6 +60,5 @@ def longer(few: Program, order: Integers, before: Integers, needs: Integers) -> 
 def _rounds_of(program: Program) -> Integers:
     """The round of each operation and of its message, [2, stage, turn]."""
     depth = np.empty(program.before.size, dtype=np.intp)
-    for number, nodes in enumerate(program.rounds):
-        depth[nodes] = number
+    depth[program.run] = np.repeat(np.arange(program.sizes.size), program.sizes)
     return np.stack([depth[program.order], depth[program.order + program.operations]])

@@ -33,8 +33,8 @@ class Program:
 
     Node i is the operation [kind, chunk, micro-batch] = unravel_index(i, dims); node `operations + i` is its message.
     `order[stage, turn]` is the schedule, `before` and `needs` [node] are the nodes that a node follows (NOTHING where
-    it need not wait): the one that leaves its stage free, the one that brings its input. `rounds` are nodes that can
-    run together.
+    it need not wait): the one that leaves its stage free, the one that brings its input. `run` are the nodes round
+    after round, `sizes`[round] how many can run together.
     """
 
     schedule: str
@@ -44,7 +44,8 @@ class Program:
     order: Integers
     before: Integers
     needs: Integers
-    rounds: tuple[Integers, ...]
+    run: Integers
+    sizes: Integers
 
     @property
     def operations(self) -> int:
@@ -86,13 +87,13 @@ def _compiled(schedule: str, shape: Shape, communication: str) -> Program:
     dims = (order.size // (shape.chunks * shape.microbatches), shape.chunks, shape.microbatches)
     before, needs = linked(order, _sources(dims), communication)
     depth = _lengthened(schedule, shape, communication, (order, before, needs))
-    rounds = in_rounds(before, needs) if depth is None else by_depth(depth)
-    if sum(map(len, rounds)) < order.size + np.count_nonzero(before[order.size :] != NOTHING):
+    run, sizes = in_rounds(before, needs) if depth is None else by_depth(depth)
+    if run.size < order.size + np.count_nonzero(before[order.size :] != NOTHING):
         expected = f"{schedule} deadlocks so; asynchronous and blocking never do"
         raise InputError("pipeline: communication", communication, expected)
-    for array in (order, before, needs, *rounds):
+    for array in (order, before, needs, run, sizes):
         array.flags.writeable = False  # a program is remembered and shared
-    return Program(schedule, communication, shape, dims, order, before, needs, tuple(rounds))
+    return Program(schedule, communication, shape, dims, order, before, needs, run, sizes)
 
 
 def _lengthened(schedule: str, shape: Shape, communication: str, graph: Graph) -> Integers | None:

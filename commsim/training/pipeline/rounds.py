@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from commsim.training.pipeline.schedules import Integers
 
 
-def in_rounds(before: Integers, needs: Integers) -> list[Integers]:
-    """Return the nodes in rounds, each in the first round after all that it follows.
+def in_rounds(before: Integers, needs: Integers) -> tuple[Integers, Integers]:
+    """Return the nodes round after round, each in the first after all that it follows, and how many are in each round.
 
     `before` and `needs` are the nodes that each node follows, operations in the first half, messages in the second.
     Nodes in a deadlock are left out.
@@ -21,11 +21,12 @@ def in_rounds(before: Integers, needs: Integers) -> list[Integers]:
     return by_depth(_depths(before, needs))
 
 
-def by_depth(depth: Integers) -> list[Integers]:
-    """Return the nodes of each round, from the round of each node; NOTHING for those that never run."""
-    nodes = np.argsort(depth, kind="stable")
-    nodes = nodes[depth[nodes] != NOTHING]
-    return np.split(nodes, np.flatnonzero(np.diff(depth[nodes])) + 1)
+def by_depth(depth: Integers) -> tuple[Integers, Integers]:
+    """Return the nodes round after round and the rounds' sizes, from each node's; NOTHING for those that never run."""
+    run = np.argsort(depth, kind="stable")
+    run = run[depth[run] != NOTHING]
+    first = np.flatnonzero(np.diff(depth[run], prepend=NOTHING))
+    return run, np.diff(first, append=run.size)
 
 
 def _depths(before: Integers, needs: Integers) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,11 +70,13 @@ def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
     """Return when the nodes end, [node, column] in seconds; NOTHING ends at zero."""
     rounds = together(program)
     place = rounds.row[:-1].reshape(2, *program.dims)
-    finish = np.empty((rounds.size, costs.width))
+    finish = np.empty((rounds.before.size, costs.width))
     finish[place[0]], finish[place[1]] = costs.durations, costs.delays
     finish[0] = 0.0
-    for out, before, needs in rounds.steps:
-        finish[out] += np.maximum(finish.take(before, axis=0), finish.take(needs, axis=0))
+    take, before, needs = finish.take, rounds.before, rounds.needs
+    for first, end in itertools.pairwise(rounds.cuts):
+        start = np.maximum(take(before[first:end], 0), take(needs[first:end], 0))
+        finish[first:end] += start
     return finish[rounds.row[nodes]]
 
 

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from commsim.training.pipeline.program import Program
     from commsim.training.pipeline.schedules import Integers
 
-    Round = tuple[slice, Integers, Integers]
     Turn = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """A round a step: (rows of its nodes, the rows before, the rows that they need); row 0 is time zero.
+    """A round a step, in rows from `cuts`[round] to the next; row 0 is time zero.
 
-    `row[node]` is where a node ends; nodes that do not exist share row 0.
+    `before` and `needs` [row] are the rows that a row follows, `row[node]` is where a node ends; nodes that do not
+    exist share row 0.
     """
 
-    steps: tuple[Round, ...]
+    cuts: list[int]
+    before: Integers
+    needs: Integers
     row: Integers
-    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Numbers:
 @lru_cache(maxsize=128)
 def alone(program: Program) -> Numbers:
     """Return a step for each node, every node with a row of its own; remembered."""
-    run, needs, after = np.concatenate(program.rounds), program.needs, None
+    run, needs, after = program.run, program.needs, None
     if program.communication == "asynchronous":
         run = run[run < program.operations]
         after = np.where(needs[run] < program.operations, NOTHING, needs[run])
@@ -81,15 +82,10 @@ def alone(program: Program) -> Numbers:
 @lru_cache(maxsize=128)
 def together(program: Program) -> Rounds:
     """Return a step for each round, every node with a row of its own; remembered."""
-    row = np.zeros(program.before.size + 1, dtype=np.intp)
-    run = np.concatenate(program.rounds)
+    row, run = np.zeros(program.before.size + 1, dtype=np.intp), program.run
     row[run] = np.arange(1, run.size + 1)
-    return Rounds(tuple(_step(program, nodes, row) for nodes in program.rounds), row, run.size + 1)
-
-
-def _step(program: Program, nodes: Integers, row: Integers) -> Round:
-    first = int(row[nodes[0]])
-    return slice(first, first + nodes.size), row[program.before[nodes]], row[program.needs[nodes]]
+    before, needs = np.append(NOTHING, program.before[run]), np.append(NOTHING, program.needs[run])
+    return Rounds([1, *(1 + np.cumsum(program.sizes)).tolist()], row[before], row[needs], row)
 
 
 @lru_cache(maxsize=16)
@@ -115,13 +111,13 @@ def _reused_rows(program: Program) -> tuple[list[int], int]:
 
 def _in_turn(program: Program) -> list[tuple[int, int, int]]:
     """Each node as it runs, with the two that it follows."""
-    run = np.concatenate(program.rounds)
+    run = program.run
     return list(zip(run.tolist(), program.before[run].tolist(), program.needs[run].tolist()))
 
 
 def _last_use(program: Program) -> list[int]:
     """The turn of the last follower of each node; beyond every turn for time zero and the ends of the stages."""
-    run = np.concatenate(program.rounds)
+    run = program.run
     last = np.full(program.before.size + 1, NOTHING, dtype=np.intp)
     for followed in (program.before[run], program.needs[run]):
         np.maximum.at(last, followed, np.arange(run.size))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-FIRST, SOLVED_FIRST, GROWTH = 1024, 64, 8
-"""Plans that are priced first and whose pipelines are solved first, and how many times as many come next."""
+FIRST, GROWTH = 1024, 8
+"""Plans that are priced first, and how many times as many come next."""
 REACH = 2.0
 """How many times as long as the first a plan may take that is still of interest for its small memory."""
 
@@ -92,7 +92,7 @@ class _Best(NamedTuple):
 
 
 def _time(job: Job, found: Ranking, plans: Places, top: int | None) -> None:
-    """Enter the seconds of those of the plans that may be among the best, those first whose bound is least."""
+    """Enter the seconds of those of the plans that may be among the best, those first that are by their bounds."""
     table = Table(job, found.space.of(plans))
     steps = [table.steps(alike) for alike in table.courses]
     if top is None:
@@ -103,13 +103,20 @@ def _time(job: Job, found: Ranking, plans: Places, top: int | None) -> None:
     for number, alike in enumerate(table.courses):
         course[alike.plans], inside[alike.plans] = number, np.arange(len(alike.plans))
         bounds[alike.plans] = steps[number].bound
-    left, size = np.argsort(bounds, kind="stable"), SOLVED_FIRST
-    while len(left):
-        now, left = left[:size], left[size:]
-        for number in np.unique(course[now]):
-            ours = now[course[now] == number]
+    left, memory, size = np.arange(len(plans)), found.memory[plans], top
+    while len(left := left[_Best.of(found, top).may(bounds[left], memory[left])]):
+        now = _promising(bounds[left], memory[left], size)
+        for number in np.unique(course[left[now]]):
+            ours = left[now][course[left[now]] == number]
             found.seconds[plans[ours]] = steps[number].of(inside[ours]).seconds
-        left, size = left[_Best.of(found, top).may(bounds[left], found.memory[plans[left]])], size * GROWTH
+        left, size = np.delete(left, now), size * 2
+
+
+def _promising(bound: Floats, memory: Floats, count: int) -> Places:
+    """Return the plans that would be among the best, so many or on the front, if bounds were times: few others are."""
+    on_front = front(bound, memory)
+    near = on_front[bound[on_front] < bound[on_front[0]] * REACH]
+    return np.union1d(near, np.argsort(bound, kind="stable")[:count])
 
 
 def _unpriced(job: Job, plans: Space) -> tuple[Floats, Floats]:
