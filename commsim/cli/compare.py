@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _WHAT = "what `commsim estimate` takes, in quotes, or a file that holds it"
-CHANGES = re.compile(r"\s*(?:[a-z][a-z_-]*=\S+\s*)+")
+_CHANGE = re.compile(r"([a-z][a-z_-]*)=(.+)", re.DOTALL)
 LONGEST_FILE = 64_000
 
 
@@ -41,18 +42,29 @@ def compare(
 ) -> None:
     """Explain the difference of two plans, recipes or systems: compare "MODEL SYSTEM --plan ..." "recompute=full"."""
     first = _arguments(a, "A")
-    changes = CHANGES.fullmatch(b)
-    second = _changed(first, b) if changes else _arguments(b, "B")
+    changes = _said(b)
+    second = _changed(first, changes) if changes else _arguments(b, "B")
     found = difference(_estimated(first, "A"), _estimated(second, "B"))
     if as_json:
         return document(records(found)[0])
     return display(*_shown(found))
 
 
-def _changed(first: list[str], changes: str) -> list[str]:
+def _said(text: str) -> list[tuple[str, str]]:
+    """The names and values of `recompute=full nic='400 Gb/s'`; none where it is a job, or a file of one. InputError."""
+    if "=" not in text.split(" ", 1)[0] or os.path.exists(text):  # noqa: PTH110 - it answers for impossible names too
+        return []
+    found = [_CHANGE.fullmatch(word) for word in _words(text, "B")]
+    pairs = [(one[1], one[2]) for one in found if one]
+    if len(pairs) < len(found):
+        raise InputError("compare: B", text, "NAME=VALUE of options belong here, as in nodes=32 recompute=full")
+    return pairs
+
+
+def _changed(first: list[str], changes: list[tuple[str, str]]) -> list[str]:
     """The words of A with `recompute=full cuda-graphs=true`, or `system=NAME`; of one given twice the last counts."""
     found = list(first)
-    for name, _, value in (word.partition("=") for word in changes.split()):
+    for name, value in changes:
         plain = name.replace("_", "-")
         if plain == "system":
             found[1:2] = [value]
@@ -62,13 +74,26 @@ def _changed(first: list[str], changes: str) -> list[str]:
 
 
 def _arguments(text: str, which: str) -> list[str]:
-    """The words of a job; a text of one word is the name of a file."""
+    """The words of a job, also of a whole command line; a text of one word is the name of a file."""
+    given = text
     try:
         if len(text.split()) == 1:
             with Path(text).open(encoding="utf-8") as file:
                 text = file.read(LONGEST_FILE)
-        return shlex.split(text.replace("\\\n", " "), comments=True)
     except (OSError, ValueError) as error:
+        raise InputError(f"compare: {which}", text, f"{reason(error)}; {_WHAT} belongs here") from None
+    words = _words(text, which)
+    for name in ("commsim", "estimate"):
+        words = words[1:] if words[:1] == [name] else words
+    if not words:
+        raise InputError(f"compare: {which}", given or None, f"there is no job; {_WHAT} belongs here")
+    return words
+
+
+def _words(text: str, which: str) -> list[str]:
+    try:
+        return shlex.split(text.replace("\\\n", " "), comments=True)
+    except ValueError as error:
         raise InputError(f"compare: {which}", text, f"{reason(error)}; {_WHAT} belongs here") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -165,6 +166,11 @@ def settled(plan: Plan | Job, recipe: dict[str, Any], machine: System, model: Mo
             note(remark)
         job, plan = plan, plan.plan(machine.gpus)
         options = job.options(plan) | recipe
+    need_batch(options)
+    return plan, options
+
+
+def need_batch(options: Mapping[str, Any]) -> None:
+    """Raise InputError unless something says how large a batch is."""
     if "global_batch" not in options:
         raise InputError("global-batch", None, "the sequences of one step belong here, as in --global-batch 1024")
-    return plan, options

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from commsim.cli.job import recipe
+from commsim.cli.job import need_batch, recipe
 from commsim.cli.options import Json, Plot, library, machine, takes
 from commsim.cli.output import display, document, note, table
 from commsim.errors import InputError, PartialError
@@ -108,6 +108,7 @@ def search(
     plot: Plot = None,
 ) -> None:
     """Search the best plan of MODEL on SYSTEM, and say why the others lose to it."""
+    need_batch(recipe)
     options = {**recipe, **choices, "top": top, "every": every}
     if sweep:
         if plot or pareto:
@@ -165,7 +166,9 @@ def _grid(
 def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
     name, _, values = (part.strip() for part in text.partition("="))
     if name not in _SWEPT or not values:
-        raise InputError("sweep", text, "WHAT=A,B belongs here, such as nodes=16,32", among=_SWEPT)
+        raise InputError(
+            "sweep", text, "WHAT=A,B belongs here, such as nodes=16,32", among=() if name in _SWEPT else _SWEPT
+        )
     return name, _numbers(name, values) if name in ("nodes", "gpus") else tuple(values.split(","))
 
 

@@ -189,7 +189,7 @@ def recipe_of(where: str, model: Model, system: System, options: dict[str, Any])
         if key not in known:
             raise InputError(where, key, "no such option of a recipe", among=known)
     if "global_batch" not in options:
-        raise InputError(where, sorted(options), "global_batch (sequences a step) belongs here")
+        raise InputError(f"{where}: global_batch", None, "the sequences of one step belong here")
     if system.template:
         raise InputError(f"system {system.name}", system.name, f"nothing is published of it; try {system.template}")
     return Recipe(**options)

@@ -58,6 +58,12 @@ def test_sensitivity(commsim: Callable[..., Answer]) -> None:
     assert "what the step depends on" in commsim("estimate", *JOB.split(), "--sensitivity").out
 
 
+def test_a_whole_command_line_is_a_job_and_values_may_be_quoted(commsim: Callable[..., Answer]) -> None:
+    plain = commsim("compare", JOB, f"{JOB} --nic '200 Gb/s'", "--json")
+    assert plain.code == 0
+    assert commsim("compare", f"commsim estimate {JOB}", "nic='200 Gb/s'", "--json") == plain
+
+
 def test_what_limits_when_links_do_not(commsim: Callable[..., Answer]) -> None:
     job = "llama3.1-8b hgx-h100 --nodes 2 --plan data=16 --global-batch 16 --zero 3"
     shown = " ".join(
@@ -79,6 +85,10 @@ def test_what_limits_when_links_do_not(commsim: Callable[..., Answer]) -> None:
         (("compare", JOB, f"{JOB} --help"), "No such option: --help"),
         (("compare", JOB, JOB.replace("-8b", "-70b")), "steps of two models differ"),
         (("compare", JOB, "llama 'unclosed"), "No closing quotation"),
+        (("compare", JOB, "nodes="), "compare: B: 'nodes='; NAME=VALUE of options belong here"),
+        (("compare", JOB, "nodes=2 full"), "NAME=VALUE of options belong here"),
+        (("compare", JOB, ""), "compare: B: nothing; there is no job"),
+        (("compare", "commsim estimate", "nodes=2"), "compare: A: 'commsim estimate'; there is no job"),
         (("estimate", *JOB.split(), "--measured", "soon"), "measured"),
         (("estimate", *JOB.split(), "--measured", "12.3"), "unit"),
     ],

@@ -71,6 +71,7 @@ MISTAKES = {
     # models
     "estimate llama3.1-40b hgx-h100 --plan data=8": "did you mean 'llama3.1-405b'?",
     "estimate llama3.1-40b hgx-h100 --plan data=8 --global-batch 8": "did you mean 'llama3.1-405b'?",
+    "estimate '' hgx-h100 --plan data=8 --global-batch 8": "model: ''; no such model",
     "estimate {folder} hgx-h100 --plan data=8 --global-batch 8": "config.json",
     "estimate {text} hgx-h100 --plan data=8 --global-batch 8": "JSON belongs here",
     "estimate {absent}/config.json hgx-h100 --plan data=8 --global-batch 8": "config.json",

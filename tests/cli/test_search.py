@@ -97,4 +97,4 @@ def test_mistakes(commsim: Callable[..., Answer], options: tuple[str, ...], told
 
 
 def test_a_batch_is_asked_for(commsim: Callable[..., Answer]) -> None:
-    assert "global_batch (sequences a step) belongs here" in commsim(*JOB[:5]).err
+    assert "global-batch: nothing; the sequences of one step belong here" in commsim(*JOB[:5]).err

@@ -150,7 +150,7 @@ def test_another_library() -> None:
     [
         ({"sequnce": 8192}, "estimate: 'sequnce'; no such option of a recipe; did you mean 'sequence'?"),
         ({"batch": 64}, "estimate: 'batch'; no such option of a recipe"),
-        ({}, "estimate: []; global_batch (sequences a step) belongs here"),
+        ({}, "estimate: global_batch: nothing; the sequences of one step belong here"),
     ],
 )
 def test_options(options: dict[str, Any], line: str) -> None:

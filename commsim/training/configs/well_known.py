@@ -78,8 +78,8 @@ def model(name: str | Path) -> Model:
     if known:
         return _entry(known)
     path = Path(name)
-    there = os.path.exists(path)  # noqa: PTH110 - it answers for impossible names as well
-    if there or path.suffix in {".json", ".yaml", ".yml"} or path.name != str(name):
+    there = os.path.exists(name)  # noqa: PTH110 - it answers for impossible names as well
+    if there or path.suffix in {".json", ".yaml", ".yml"} or path.name not in {"", str(name)}:
         return read_model(path)
     raise InputError("model", str(name), "no such model; `config.json` files are read too", among=_named())
 
