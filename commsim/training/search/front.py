@@ -14,8 +14,8 @@ def front(seconds: Floats, memory: Floats) -> Places:
 
     NaN seconds stand for plans that are beaten.
     """
-    order = np.lexsort((memory, seconds))
-    order = order[np.isfinite(seconds[order])]
+    known = np.flatnonzero(np.isfinite(seconds))
+    order = known[np.lexsort((memory[known], seconds[known]))]
     least = np.minimum.accumulate(memory[order])
     smaller = np.append(True, memory[order][1:] < least[:-1]) if len(order) else np.zeros(0, bool)
     best: Places = order[smaller]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-FIRST, GROWTH = 1024, 8
+FIRST, GROWTH = 1024, 64
 """Plans that are priced first, and how many times as many come next."""
 REACH = 2.0
 """How many times as long as the first a plan may take that is still of interest for its small memory."""
