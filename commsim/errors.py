@@ -61,5 +61,5 @@ def _nearest(given: object, names: list[str]) -> str:
     near = difflib.get_close_matches(str(given).lower(), [name.lower() for name in names], n=1, cutoff=0.6)
     if near:
         return f"; did you mean {next(name for name in names if name.lower() == near[0])!r}?"
-    few = 12
+    few = 20
     return f" (one of: {', '.join(names)})" if 0 < len(names) <= few else ""

@@ -38,6 +38,7 @@ from commsim.training.trainers.job import Job
 from commsim.units import parse
 
 _CAUSES, _DRAWS, _WHAT, _WHOLE = "Causes", "Draws", "What else", "A whole training"
+DISTRIBUTION = "distribution"
 _EVERY = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
@@ -136,11 +137,10 @@ def stragglers(
     plot: Plot = None,
     figure: Annotated[
         str, typer.Option(metavar="NAME", help="What to draw: distribution, curve, heatmap, timeline, tornado.")
-    ] = "distribution",
+    ] = DISTRIBUTION,
 ) -> None:
     """Say what stragglers cost a training step of MODEL on SYSTEM: how much, which cause, who waits, what helps."""
-    if plot:
-        _known(figure)
+    _known(figure, plot)
     known = model_of(model)
     (laid, options), (tokens, failing) = settled(plan, recipe, machine, known), failures
     listed = (*wanted, failing(laid.gpus)) if failing else wanted
@@ -187,8 +187,12 @@ def _answer(
     return document(records(found)[0] | more | {"assumptions": list(found.estimate.assumptions)})
 
 
-def _known(figure: str) -> None:
-    """Refuse a figure that is none; InputError."""
+def _known(figure: str, plot: Path | None) -> None:
+    """Refuse a figure that is none, or has no file to go to; InputError."""
+    if plot is None:
+        if figure != DISTRIBUTION:
+            raise InputError("figure", figure, "--plot FILE belongs beside it")
+        return
     from commsim.plots.stragglers import FIGURES
 
     if figure not in FIGURES:

@@ -117,6 +117,10 @@ class Run:
         )
 
 
+LONGEST = 1e12
+"""Seconds of a step, 30,000 years, beyond which somebody made a mistake."""
+
+
 def run(
     estimate: Estimate,
     causes: Iterable[Straggler],
@@ -130,7 +134,7 @@ def run(
 
     They are spread over so many jobs, each step one of its own unless said. `done` is told how many steps there are, as
     they come; a KeyboardInterrupt keeps those. InputError for what is no cause, for a rank, stage or link that is not
-    there, for no steps, and for more jobs than steps.
+    there, for no steps, for more jobs than steps, and for steps without end.
     """
     listed = tuple(causes)
     for one in listed:
@@ -141,6 +145,8 @@ def run(
     if stage.cast.stages == 1 and any(effect.target.each == "link" for one in known for effect in one.effects):
         raise InputError("cause: link", "1 stage", "a link joins stages: pipeline=N belongs in the plan")
     seconds = _collected(drawing, stage, known, done)
+    if not seconds.max() < LONGEST:  # nor may it be no number at all
+        raise InputError("causes", float(seconds.max()), f"steps that end within {LONGEST:g} s belong here")
     full = -(-steps // drawing.jobs)
     left = drawing.jobs if seconds.size == steps else max(1, seconds.size // full)
     return Run(estimate, known, seed, left, seconds, stage.seconds, steps)

@@ -53,14 +53,15 @@ def read_measured(paths: Iterable[Path | str]) -> tuple[list[Measured], list[Ski
     """
     tables: list[Measured] = []
     skipped: list[Skipped] = []
+    first: InputError | None = None
     for file in (file for path in paths for file in _files(Path(path))):
         try:
             tables += _tables(file)
         except InputError as error:
+            first = first or error
             skipped.append(Skipped(file.stem, str(error)))
     if not tables:
-        said = "; ".join(one.reason for one in skipped[:1]) or None
-        raise InputError("measurements", said, "at least one file with a measured table belongs here")
+        raise first or InputError("measurements", None, "at least one file with a measured table belongs here")
     return tables, skipped
 
 

@@ -58,5 +58,8 @@ def test_what_is_no_trace(tmp_path: Path) -> None:
         trace([table(tmp_path / "t.csv", "0,0,x,0,1"), profile(tmp_path / "r_0.json", 0, [kernel(1.0, 1.0)])])
     with pytest.raises(InputError, match="beginning of names"):
         trace([tmp_path / "absent"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no file lies in this folder"):
+        trace([tmp_path / "empty"])
     with pytest.raises(InputError, match="belongs here"):
         trace([])

@@ -47,8 +47,15 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     assert "health: 'fine'" in skipped[1].reason
 
 
-@pytest.mark.parametrize("name", ["", "none.json", "b.txt"])
-def test_no_table_at_all(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "a folder with .json files"),
+        ("none.json", "^measurements: .*No such file"),
+        ("b.txt", "^b.txt: 'no table'"),
+    ],
+)
+def test_no_table_at_all(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "b.txt").write_text("nothing")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=said):
         read_measured([tmp_path / name])

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def documents(text: str, where: str) -> tuple[list[Entry], bool]:
         except json.JSONDecodeError as error:
             return found + _cut(plain[at:], error, where, is_first=not found), True
         except (ValueError, RecursionError) as error:
-            raise InputError(where, str(error), "plain JSON belongs here") from error
+            raise InputError(where, reason(error), "plain JSON belongs here") from error
         found += _objects(value, where)
         at = _gap(plain, end)
     return found, False

@@ -66,6 +66,8 @@ def _found(given: Sequence[Path]) -> list[Path]:
     for one in given:
         if os.path.isdir(one):  # noqa: PTH112 - it answers for impossible names as well
             inside = sorted(path for path in one.iterdir() if path.is_file() and not path.name.startswith("."))
+            if not inside:
+                raise InputError("trace", str(one), "no file lies in this folder")
         elif os.path.isfile(one):  # noqa: PTH113 - as above
             inside = [one]
         else:

@@ -37,20 +37,24 @@ class Effected(Straggler):
     effects: Effects = ()
 
 
+MOST = 1e9
+"""The largest factor, number of seconds or number an hour of a cause: whoever writes more made a mistake."""
+
+
 def positive(cause: Straggler, *names: str) -> None:
-    """Refuse fields that are no finite numbers above 0; InputError."""
+    """Refuse fields that are no numbers above 0, or too large; InputError."""
     for name in names:
         given = getattr(cause, name)
-        if not isinstance(given, int | float) or not 0 < given < float("inf"):
-            raise InputError(_where(cause, name), given, "a finite number above 0 belongs here")
+        if not isinstance(given, int | float) or not 0 < given <= MOST:
+            raise InputError(_where(cause, name), given, f"a number above 0, {MOST:g} at most, belongs here")
 
 
 def not_negative(cause: Straggler, *names: str) -> None:
-    """Refuse fields that are no finite numbers from 0 on; InputError."""
+    """Refuse fields that are no numbers from 0 on, or too large; InputError."""
     for name in names:
         given = getattr(cause, name)
-        if not isinstance(given, int | float) or not 0 <= given < float("inf"):
-            raise InputError(_where(cause, name), given, "a finite number, not negative, belongs here")
+        if not isinstance(given, int | float) or not 0 <= given <= MOST:
+            raise InputError(_where(cause, name), given, f"a number from 0 to {MOST:g} belongs here")
 
 
 def share(cause: Straggler, *names: str) -> None:

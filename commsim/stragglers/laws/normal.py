@@ -49,6 +49,10 @@ class Normal(Law):
         return rng.normal(self.mean, self.sd, size)
 
 
+_WIDEST = 10.0
+"""Of a logarithm: one value in six is then 20,000 times the median, which nothing measured is."""
+
+
 @dataclass(frozen=True)
 class Lognormal(Law):
     """The product of many small things: `sigma` is the standard deviation of its logarithm."""
@@ -58,7 +62,7 @@ class Lognormal(Law):
 
     def __post_init__(self) -> None:
         """Refuse a spread or a mean that is not positive; InputError."""
-        between(self, sigma=(0.0, np.inf), mean=(0.0, np.inf))
+        between(self, sigma=(0.0, _WIDEST), mean=(0.0, np.inf))
 
     @property
     def mu(self) -> float:
