@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from commsim.errors import InputError
 from commsim.training.axes import AXES, ORDER, Axis, Context, Data, Expert, Pipeline, Tensor
@@ -57,11 +57,8 @@ class Plan:
 
     def axis(self, kind: type[A]) -> A:
         """Return the axis of that class, of size 1 when the plan does not name it."""
-        for axis in self.axes:
-            if isinstance(axis, kind):
-                return axis
-        absent: A = _absent(kind)
-        return absent
+        axis: A = self._axis_of.get(kind) or _absent(kind)
+        return axis
 
     @property
     def tensor(self) -> int:
@@ -132,6 +129,11 @@ class Plan:
         if group not in self._layouts:
             self._layouts[group] = layout(self, group)
         return self._layouts[group]
+
+    @cached_property
+    def _axis_of(self) -> dict[type[Axis], Any]:
+        """The axes by their class."""
+        return {type(axis): axis for axis in self.axes}
 
     @cached_property
     def _layouts(self) -> dict[str, Layout]:

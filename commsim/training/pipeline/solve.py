@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,15 +82,31 @@ def ends(program: Program, costs: Costs, nodes: Integers) -> Floats:
 
 
 def _last_of_one(program: Program, costs: Costs) -> Floats:
-    """The ends of the stages in one column, [stage]: the same maximum and addition a node at a time, of numbers."""
-    numbers = alone(program)
-    parts = [np.broadcast_to(array[..., 0], program.dims).ravel() for array in costs[:2]]
-    cost = np.concatenate([*parts, [0.0]])
-    own, finish = cost[numbers.run].tolist(), [0.0]
+    """The ends of the stages in one column, [stage]; those are remembered where all micro-batches cost the same."""
+    same = costs.durations.shape[2] == costs.delays.shape[2] == 1
+    each = [array if same else np.broadcast_to(array, (*program.dims, 1)) for array in costs[:2]]
+    cost = np.concatenate([*(array.ravel() for array in each), [0.0]])
+    return _ends_of_chunks(program, cost.tobytes()) if same else _by_number(program, cost)
+
+
+@lru_cache(maxsize=1024)
+def _ends_of_chunks(program: Program, cost: bytes) -> Floats:
+    found = _by_number(program, np.frombuffer(cost))
+    found.flags.writeable = False
+    return found
+
+
+def _by_number(program: Program, cost: Floats) -> Floats:
+    """The ends of the stages, [stage]: the same maximum and addition a node at a time, of numbers.
+
+    `cost` has one number for each node, or one for all micro-batches of a chunk, and the zero of NOTHING.
+    """
+    numbers, each = alone(program), program.before.size // (cost.size - 1)
+    own, finish = cost[numbers.run // each].tolist(), [0.0]
     if numbers.after is None:
         _run(finish, zip(numbers.before, numbers.needs, own))
     else:
-        _run_ahead(finish, zip(numbers.before, numbers.needs, cost[numbers.after].tolist(), own))
+        _run_ahead(finish, zip(numbers.before, numbers.needs, cost[numbers.after // each].tolist(), own))
     return np.array([finish[row] for row in numbers.last])
 
 
