@@ -117,7 +117,8 @@ def _value(hint: Any, given: Any, where: str) -> Any:  # noqa: ANN401 - it reads
     """Return what `given` means where the annotation `hint` stands."""
     form = get_origin(hint)
     if form is Annotated:
-        return _quantity(given, get_args(hint)[1], where)
+        _, dimension, *example = get_args(hint)
+        return _quantity(given, dimension, where, *example)
     if form in (Union, types.UnionType):
         inner = next(option for option in get_args(hint) if option is not type(None))
         return None if given is None else _value(inner, given, where)
@@ -131,10 +132,10 @@ def _value(hint: Any, given: Any, where: str) -> Any:  # noqa: ANN401 - it reads
     return reader(hint, given, where)
 
 
-def _quantity(given: Any, dimension: str, where: str) -> float:  # noqa: ANN401
+def _quantity(given: Any, dimension: str, where: str, example: str = "") -> float:  # noqa: ANN401
     """A figure: its text (`25 GB/s`), or a table with value, status, source, low, high, note, printed."""
     if not isinstance(given, Mapping):
-        return Figure(parse(given, dimension, where), source=(where.split(":", maxsplit=1)[0],))
+        return Figure(parse(given, dimension, where, example), source=(where.split(":", maxsplit=1)[0],))
     for key in given:
         if key not in _FIGURE_KEYS:
             raise InputError(f"{where}: key", key, "a figure has no such key", among=_FIGURE_KEYS)

@@ -13,6 +13,8 @@ from typing import Annotated
 from commsim.errors import InputError
 
 Seconds = Annotated[float, "s"]
+Duration = Annotated[float, "s", "50 ms"]
+"""Seconds that a person notices, with an example for those who forget the unit."""
 Bytes = Annotated[float, "B"]
 BytesPerSecond = Annotated[float, "B/s"]
 FlopsPerSecond = Annotated[float, "FLOP/s"]

@@ -19,7 +19,7 @@ from commsim.errors import InputError
 from commsim.hardware.topology import Link, Topology
 from commsim.stragglers.causes import described
 from commsim.stragglers.laws import Law
-from commsim.units import Seconds
+from commsim.units import Duration, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +104,8 @@ class FlappingLink(Fault):
     """A link that stands still for `down` in every `every` seconds: it holds back what it is given, and loses none."""
 
     link: Ends
-    down: Seconds
-    every: Seconds
+    down: Duration
+    every: Duration
 
     def __post_init__(self) -> None:
         """Refuse a link that is never up, or never down; InputError."""
@@ -145,7 +145,7 @@ class LateRank(Fault):
     """A rank that comes `by` later than the others, each time."""
 
     rank: int
-    by: Seconds
+    by: Duration
     moves_arrivals: ClassVar[bool] = True
 
     def asked(self, case: Case) -> Case:
@@ -165,7 +165,7 @@ class StoppedRank(Fault):
     """A rank whose process stands still for a while in the middle of an operation, once in a case."""
 
     rank: int
-    lasting: Seconds
+    lasting: Duration
 
     @property
     def held(self) -> Seconds:

@@ -207,7 +207,9 @@ def test_without_torch(commsim: Callable[..., Answer], tmp_path: Path, monkeypat
     ("given", "said"),
     [
         (("all_rduce", "--ranks", 2), "did you mean 'all_reduce'"),
-        (("all_reduce", "--ranks", 0), "at least one rank"),
+        (("all_reduce", "--ranks", 0), "1 to 1024 belong here"),
+        (("all_reduce", "--ranks", 99_999), "1 to 1024 belong here"),
+        (("all_reduce", "--ranks", 2, "--port", 99_999), "port: 99999; a port from 1 to 65535"),
         (("all_reduce", "--ranks", 2, "--sizes", "8..x"), "a size such as"),
         (("all_reduce", "--ranks", 2, "--dtype", "flaot"), "did you mean 'float'"),
         (("all_reduce", "--ranks", 2, "--iterations", 0), "from 1 on"),
@@ -222,6 +224,12 @@ def test_mistakes(given: tuple[Any, ...], said: str, commsim: Callable[..., Answ
     assert answer.code == 2
     assert said in answer.err
     assert answer.err.count("\n") == 1
+
+
+def test_out_is_no_folder(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = commsim("bench", "barrier", "--ranks", 1, *QUICK, "--out", tmp_path)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "this is a folder" in answer.err
 
 
 def test_out_lies_in_a_folder(commsim: Callable[..., Answer], tmp_path: Path) -> None:

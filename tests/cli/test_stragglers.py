@@ -118,6 +118,7 @@ def test_an_interrupted_run_answers_with_what_is_done(
         (("--cause", "jitter: sigma=1e9"), "lognormal: sigma: 1000000000.0; between 0 and 10"),
         (("--cause", "slow-rank: factor=1e300"), "slow rank: factor: 1e+300; a number above 0, 1e+09 at most"),
         (("--cause", "data-loading: lasting=constant(value=1e300)"), "causes: 1e+300; steps that end within 1e+12 s"),
+        (("--cause", "pause: every=9 seconds=5"), "pause: seconds: '5'; write a number with its unit, such as '50 ms'"),
         (("--cause", "zzz"), "cause: 'zzz'; no such kind (one of: effects, variation, jitter"),
         (("--cause", "jitter", "--figure", "heatmap"), "figure: 'heatmap'; --plot FILE belongs beside it"),
         ((), "cause: nothing; --cause, --causes FILE or --preset dedicated belongs here"),

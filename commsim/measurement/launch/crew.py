@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from commsim.measurement.launch.cases import Case
     from commsim.units import Seconds
 
+MOST_RANKS, LAST_PORT = 1024, 65535
 _SAID = 4096
 """Bytes of what a rank said last that are looked at."""
 
@@ -47,12 +48,16 @@ class Order:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be; InputError."""
-        if self.ranks < 1:
-            raise InputError("ranks", self.ranks, "at least one rank belongs here")
+        if not 1 <= self.ranks <= MOST_RANKS:
+            raise InputError("ranks", self.ranks, f"1 to {MOST_RANKS} belong here: all of them run on this machine")
+        if self.port is not None and not 1 <= self.port <= LAST_PORT:
+            raise InputError("port", self.port, f"a port from 1 to {LAST_PORT} belongs here")
         if not self.timeout > 0:
             raise InputError("timeout", self.timeout, "a time above 0 belongs here")
         if not self.out.parent.is_dir():
             raise InputError("--out", str(self.out), "its folder is not there")
+        if self.out.is_dir():
+            raise InputError("--out", str(self.out), "a file belongs here, this is a folder")
 
     def command(self, cases: Path) -> list[str]:
         """What each rank is started with."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from commsim.stragglers.effects import Effect, Episodes, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, one_way, positive, some
 from commsim.stragglers.laws import Constant, Lognormal
-from commsim.units import Seconds
+from commsim.units import Duration
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Throttling(Straggler):
 
     factor: float = 1.2
     per_hour: float = 2 / (392 * 80 / 60 * 4)
-    lasting: Seconds = 600.0
+    lasting: Duration = 600.0
 
     def __post_init__(self) -> None:
         """Refuse a factor that is none; InputError."""

@@ -10,7 +10,7 @@ import numpy as np
 from commsim.errors import InputError
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative
 from commsim.stragglers.maxima import hit_at_all
-from commsim.units import Seconds
+from commsim.units import Duration
 
 LLAMA_3 = 419 / (54 * 24 * 16_384)
 """Interruptions that nobody planned, for each GPU and hour: 419 in 54 days of 16,384 H100 (Llama 3, section 3.3.4)."""
@@ -26,10 +26,10 @@ class Failures(Straggler):
     works. `restart` s pass until the job runs again.
     """
 
-    restart: Seconds
-    checkpoint: Seconds | None = None
+    restart: Duration
+    checkpoint: Duration | None = None
     per_gpu_hour: float = LLAMA_3
-    writing: Seconds = 0.0
+    writing: Duration = 0.0
 
     def __post_init__(self) -> None:
         """Refuse times and rates that are none, and intervals that nothing says; InputError."""

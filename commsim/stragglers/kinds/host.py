@@ -10,7 +10,7 @@ from commsim.errors import InputError
 from commsim.stragglers.effects import Effect, Target, Unit
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, share
 from commsim.stragglers.laws import Constant, Law, Rare
-from commsim.units import Seconds
+from commsim.units import Duration
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Pause(Straggler):
 
     every: float = 70.0
     share: float = 0.15
-    seconds: Seconds | None = None
+    seconds: Duration | None = None
     planned: bool = False
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from commsim.stragglers.effects import Effect, Episodes, Target
 from commsim.stragglers.kinds.straggler import Effects, Straggler, not_negative, one_way, positive, some
 from commsim.stragglers.laws import Constant, Law, Uniform
 from commsim.stragglers.occupancy import loads
-from commsim.units import Seconds
+from commsim.units import Duration
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class SlowLink(Straggler):
     """
 
     factor: float = 1.0
-    delay: Seconds = 0.0
+    delay: Duration = 0.0
     chance: float | None = None
     count: int | None = None
     links: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class SlowNetwork(Straggler):
 class FlappingLink(Straggler):
     """Links between stages go down for `outage` s and come back, each so many times an hour."""
 
-    outage: Seconds
+    outage: Duration
     per_hour: float
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class Congestion(Straggler):
     """
 
     per_hour: float = 0.1
-    lasting: Seconds = 24 * 60.0
+    lasting: Duration = 24 * 60.0
     factor: Law = field(default_factory=lambda: Uniform(1 / 0.7, 1 / 0.5))
 
     @property
