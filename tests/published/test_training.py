@@ -34,6 +34,12 @@ def test_llama_3_405b(gpus: int, data: int, context: int | None, sequence: int, 
     assert found.mfu == pytest.approx(mfu, rel=0.10)
 
 
+def test_llama_3_runs_without_recomputation() -> None:
+    """As section 3.3.2 says. On 8,192 GPUs, with all stages full, it is a border case: told to be 6 % too large."""
+    shares = [found.memory.total / found.memory.capacity for found in (llama(*row[:5], VIRTUAL) for row in LLAMA_3)]
+    assert max(shares[1:]) < 1 < shares[0] < 1.10
+
+
 @pytest.mark.parametrize(("gpus", "data", "context", "sequence", "batch", "mfu"), LLAMA_3)
 def test_fewer_virtual_stages_wait_longer(  # noqa: PLR0917
     gpus: int, data: int, context: int | None, sequence: int, batch: int, mfu: float
