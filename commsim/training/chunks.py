@@ -95,7 +95,7 @@ def counted(setting: Setting) -> tuple[Ints, str]:
     The layers of prediction modules stand in the last chunk. InputError when a stage would be without a layer.
     """
     model, wanted, axis = setting.model, setting.recipe.recompute_layers, setting.plan.axis(Pipeline)
-    sizes, assumption = spread(len(model.layers), axis)
+    sizes, assumption = spread(len(model.layers), axis, model.mtp_depth)
     first, last = np.cumsum(sizes) - sizes, np.cumsum(sizes)
     again = sizes if wanted is None else _recomputed(sizes, axis.size, wanted)
     layers = [model.counts_between(first, first + again)]
@@ -119,15 +119,17 @@ def _recomputed(sizes: Ints, stages: int, wanted: int) -> Ints:
     return found.reshape(-1)
 
 
-def spread(layers: int, axis: Pipeline) -> tuple[Ints, str]:
+def spread(layers: int, axis: Pipeline, predictors: int = 0) -> tuple[Ints, str]:
     """Return how many layers each chunk has, in order, and the assumption if they are not even.
 
     As the axis says, else evenly; where the chunks do not divide the layers, those at the ends have one less, because
-    they hold the embedding and the loss besides (as Llama 3 did). InputError when a stage, or a chunk that is not at an
-    end, would be without a layer.
+    they hold the embedding and the loss besides (as Llama 3 did); with `predictors` (multi-token prediction modules,
+    which stand with the loss) the last one first goes without, then the first (Megatron-Bridge's recipes of
+    DeepSeek-V3). InputError when a stage, or a chunk that is not at an end, would be without a layer.
     """
-    sizes, assumption = _given(layers, axis) if axis.layers else _spread(layers, axis.chunks)
+    sizes, assumption = _given(layers, axis) if axis.layers else _spread(layers, axis.chunks, predictors)
     per_stage = sizes.reshape(axis.virtual, axis.size).sum(axis=0)
+    per_stage[-1] += predictors
     given = f"{axis.size} stages" + (f" x {axis.virtual} chunks" if axis.virtual > 1 else "")
     if not per_stage.all():
         expected = f"stage {int(np.argmin(per_stage))} would be without a layer: the model has {layers}"
@@ -147,12 +149,17 @@ def _given(layers: int, axis: Pipeline) -> tuple[Ints, str]:
     return np.array(axis.layers), ""
 
 
-def _spread(layers: int, chunks: int) -> tuple[Ints, str]:
+def _spread(layers: int, chunks: int, predictors: int) -> tuple[Ints, str]:
     sizes = np.full(chunks, -(-layers // chunks))
     missing = int(sizes.sum()) - layers
+    uneven = f"{layers} layers do not divide into {chunks} chunks"
+    if predictors:
+        sizes[-1] = max(0, int(sizes[-1]) - missing)
+        sizes[: int(sizes.sum()) - layers] -= 1
+        return sizes, f"{uneven}: the last, which predicts more tokens as well, has fewer" if missing else ""
     ends = [place for pair in zip(range(chunks - 1, -1, -1), range(chunks)) for place in pair]
     sizes[list(dict.fromkeys(ends))[:missing]] -= 1
-    assumption = f"{layers} layers do not divide into {chunks} chunks: those at the ends have one less"
+    assumption = f"{uneven}: those at the ends have one less"
     if missing == len(("embedding", "loss")):
         assumption = f"the embedding and the loss take the slot of a layer each ({layers} + 2 in {chunks} chunks)"
     return sizes, assumption if missing else ""

@@ -56,6 +56,30 @@ def test_llama_405b_in_fewer_chunks(virtual: int) -> None:
     assert sizes.tolist() == [8 // virtual - 1, *[8 // virtual] * (16 * virtual - 2), 8 // virtual - 1]
 
 
+@pytest.mark.parametrize(
+    ("axis", "expected"),
+    [
+        (Pipeline(4), [16, 16, 16, 13]),
+        (Pipeline(8), [*[8] * 7, 5]),
+        (Pipeline(16), [*[4] * 15, 1]),
+        (Pipeline(4, virtual=4), [*[4] * 15, 1]),
+        (Pipeline(8, virtual=4), [1, *[2] * 30, 0]),
+        (Pipeline(1), [61]),
+    ],
+)
+def test_predictors_take_the_places_of_layers_in_the_last_chunk(axis: Pipeline, expected: list[int]) -> None:
+    """The layouts of DeepSeek-V3 in Megatron-Bridge's recipes."""
+    sizes, assumption = spread(61, axis, 1)
+    assert sizes.tolist() == expected
+    assert ("predicts more tokens" in assumption) == (axis.size > 1)
+
+
+def test_a_last_chunk_may_hold_predictors_alone() -> None:
+    assert spread(62, Pipeline(63), 1)[0].tolist() == [*[1] * 62, 0]
+    with pytest.raises(InputError, match="without a layer"):
+        spread(62, Pipeline(63))
+
+
 def test_61_layers_on_16_stages() -> None:
     sizes, assumption = spread(61, Pipeline(16))
     assert sizes.tolist() == [3, *[4] * 13, 3, 3]
@@ -91,10 +115,13 @@ def test_the_ends_stand_at_the_ends() -> None:
 
 
 def test_prediction_modules_stand_in_the_last_chunk() -> None:
-    """DeepSeek-V3: 3 dense layers and 58 of experts, and one more layer of experts in its prediction module."""
+    """DeepSeek-V3: 3 dense layers and 58 of experts, and one more layer of experts in its prediction module.
+
+    Megatron-Bridge's recipe for 16 stages has 4 layers in each but the last, which has 1, the module and the loss.
+    """
     asked = setting("deepseek-v3", Expert(8), Data(8), Pipeline(16))
     assert held(asked, "latent-dense") == [3, *[0] * 15]
-    assert held(asked, "latent-moe") == [0, *[4] * 13, 3, 4]
+    assert held(asked, "latent-moe") == [1, *[4] * 14, 2]
     assert held(asked, "predictors") == [*[0] * 15, 1]
 
 
@@ -119,7 +146,7 @@ def test_uneven_stages_recompute_what_they_have() -> None:
     asked = setting("deepseek-v3", Expert(8), Data(8), Pipeline(16), recompute="full", recompute_layers=4)
     pieces = zip(asked.chunks.pieces, asked.chunks.counts.T)
     again = sum(column for one, column in pieces if one.recomputed and one.name != "head")
-    assert np.asarray(again).tolist() == [3, *[4] * 13, 3, 3], "not the layer of the prediction module"
+    assert np.asarray(again).tolist() == [*[4] * 15, 1], "not the layer of the prediction module"
 
 
 def test_more_layers_than_a_stage_has_are_not_recomputed() -> None:

@@ -116,12 +116,12 @@ def _experts(model: Model, folded: int) -> list[int]:
 def _stages(model: Model, gpus: int, choices: Choices) -> list[int]:
     """Numbers of stages none of which is without a layer."""
     layers = len(model.layers)
-    return choices.of("pipeline", [one for one in divisors(gpus) if one <= layers + 1 and _spreads(layers, one, 1)])
+    return choices.of("pipeline", [one for one in divisors(gpus) if one <= layers + 1 and _spreads(model, one, 1)])
 
 
-def _spreads(layers: int, stages: int, virtual: int) -> bool:
+def _spreads(model: Model, stages: int, virtual: int) -> bool:
     try:
-        spread(layers, Pipeline(stages, virtual))
+        spread(len(model.layers), Pipeline(stages, virtual), model.mtp_depth)
     except InputError:
         return False
     return True
@@ -135,7 +135,7 @@ def _batches(model: Model, recipe: Recipe, pipeline: int, data: int, choices: Ch
         chunks = chunks[1:]
     return [
         (virtual, micro)
-        for virtual in choices.of("virtual", [one for one in chunks if _spreads(layers, pipeline, one)])
+        for virtual in choices.of("virtual", [one for one in chunks if _spreads(model, pipeline, one)])
         for micro in choices.of("micro_batch", divisors(whole))
         if (virtual == 1 or recipe.schedule == "gpipe" or whole // micro >= pipeline)
         and pipeline * virtual * (whole // micro) <= MOST
