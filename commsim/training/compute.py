@@ -33,16 +33,20 @@ DEEP = 128.0
 FEW_KEYS = 300.0
 """Keys a query sees at which an attention kernel reaches half of its rate: short rows leave blocks of the causal mask
 half empty (Shah et al. 2024, figure 5, causal, head 128: 450, 530, 600, 640 TFLOP/s at 2, 4, 8, 16 thousand tokens)."""
-CAST_BYTES = 4.0
-"""Bytes moved for each element that is cast to fp8 or fp4: bf16 is read, the value and its transpose are written
-(NVIDIA Transformer Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand)."""
-POWER = 2 / 3
+CAST_BYTES = {"fp8": 4.0, "nvfp4": 5.125, "fp4": 5.125}
+"""Bytes moved for each element that is cast: bf16 is read, the value and its transpose are written (NVIDIA Transformer
+Engine user guide, "FP8 primer": a matmul of the backward pass needs the transposed operand). NVFP4 first reads all for
+the scale of the tensor, and writes the fp8 scale of each 16 as well (NVIDIA, Pretraining LLMs with NVFP4, 2025)."""
+POWER = 0.8
 """How the sustained rate of matrix units follows the power that there is for each FLOP/s of peak: rate ~ power^POWER.
 Where clocks and voltage fall together power goes with their cube and rate with power^1/3, where only clocks fall rate
-goes with power: the middle of both. Public step times of H100 at 500 and 700 W allow 0.45 to 0.8."""
-NARROW_POWER = 0.95
+goes with power. Fitted on public step times of H100 at 500 and 700 W, range 0.6 to 0.9."""
+NARROW_POWER = 0.85
 """Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted on public step times of H100,
-range 0.9 to 1."""
+range 0.75 to 0.95."""
+START = 7.5e-6
+"""What a kernel that only moves bytes takes besides, s: its blocks start and end unevenly, and small kernels stand
+beside it. Fitted on public step times of A100 and H100, range 3 to 15 us."""
 SPREAD = 0.02
 """Standard deviation of the rates of GPUs of one kind under one power limit (Sinha et al. 2022: 0.017 to 0.028 in
 matmuls and ResNet training on V100, A100 and RTX 5000, 0.0004 where memory limits)."""
@@ -101,9 +105,8 @@ class Kernels:
         if operation.kind == "attention":
             share = self.attention.backward if backward else self.attention.forward
             busy = operation.flops / (self._peak(number_format) * share) * (1 + FEW_KEYS / operation.n)
-        else:
-            busy = 0.0
-        return np.maximum(busy, self._moved(operation.bytes))
+            return np.maximum(busy, self._moved(operation.bytes)) + operation.accumulated / self.memory
+        return self._moved(operation.bytes)
 
     def slowed(self, gpus: int) -> Kernels:
         """Return the kernels of the slowest of so many GPUs, for which all others wait; memory is alike everywhere."""
@@ -118,14 +121,14 @@ class Kernels:
         return replace(self, rates=rates, peaks=peaks, memory=self.memory * memory, stream=self.stream * memory)
 
     def _moved(self, size: Array) -> Array:
-        """The time of a kernel that only moves bytes, and at least a launch."""
-        return np.maximum(size / self.memory, self.launch)
+        """The time of a kernel that only moves bytes; without bytes there is none."""
+        return np.where(size, size / self.memory + self.launch + START, 0.0)
 
     def _cast(self, one: Operation, number_format: str) -> Array:
         """The time to bring a matmul's moving operand (m x k) to a narrow format; weights are cast once a step."""
         if number_format not in NARROW or not one.casts:
             return 0.0
-        return np.maximum(CAST_BYTES * one.m * one.k * one.batch / self.stream, self.launch)
+        return np.maximum(CAST_BYTES[number_format] * one.m * one.k * one.batch / self.stream, self.launch)
 
     def _matmul(self, one: Operation, number_format: str) -> Array:
         """The fastest of the tile shapes that a library could choose.

@@ -45,7 +45,8 @@ class Shard:
     keeps of a number of its input, `gradient` those moved to add to a weight's gradient. With `sequence_parallel` the
     tensor ranks share the tokens wherever the hidden dimension is whole. Unfused attention writes its scores to memory;
     `unfused` names what else PyTorch's own kernels do. Without `loss_parallel` every tensor rank has all logits.
-    `copies` tells whether tokens are copied for each of their experts before they are sent.
+    `copies` tells whether tokens are copied for each of their experts before they are sent, `sorts` whether a kernel of
+    its own sorts them by expert where they arrive. `ring`: keys and values of other context ranks come block by block.
     """
 
     tokens: Array
@@ -62,6 +63,8 @@ class Shard:
     loss_parallel: bool = True
     gradient: float = GRADIENT_BYTES
     copies: bool = True
+    sorts: bool = True
+    ring: bool = True
 
     @property
     def spread(self) -> Array:
@@ -89,8 +92,9 @@ class Operation:
 
     A matmul is `batch` products of m × k by k × n; attention has m queries, n keys seen on average, keys of width k and
     `batch` heads. `bytes` is what must cross HBM when every tensor is touched once. `recompute` names the modules that
-    repeat it; what is not `counted` is left out of the model's FLOPs. `accumulated` bytes are moved when the product is
-    added to what is there; `casts`: m × k must first be brought to the matmul's format.
+    repeat it; what is not `counted` is left out of the model's FLOPs. `accumulated` bytes are moved when the
+    product, or the attention to a block of keys, is added to what is there; `casts`: m × k must first be brought to the
+    matmul's format.
     """
 
     name: str

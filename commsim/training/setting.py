@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from commsim.training.plan import Plan
     from commsim.training.recipe import Recipe
 
-UNFUSED, ALL_TO_ALL = "unfused", "alltoall"
+UNFUSED, ALL_TO_ALL, HYBRID = "unfused", "alltoall", "hybridep"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,8 @@ class Setting:
         plan, recipe = self.plan, self.recipe
         sizes = float(plan.tensor), float(plan.context), float(plan.expert)
         usual = given(recipe, recipe.micro_batch, *sizes)
-        return replace(usual, expert_tensor=float(plan.expert_tensor), sequence_parallel=plan.sequence)
+        ring = plan.axis(Context).by == "ring"
+        return replace(usual, expert_tensor=float(plan.expert_tensor), sequence_parallel=plan.sequence, ring=ring)
 
     @cached_property
     def chunks(self) -> Chunks:
@@ -110,4 +111,5 @@ def given(recipe: Recipe, micro_batch: Array, tensor: Array, context: Array, exp
         loss_parallel=recipe.loss_parallel,
         gradient=2 * recipe.gradient_bytes,
         copies=recipe.dispatcher == ALL_TO_ALL,
+        sorts=recipe.dispatcher != HYBRID,
     )

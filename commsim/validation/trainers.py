@@ -48,6 +48,7 @@ class Trainer:
 
 _UNFUSED = dict.fromkeys(("volta", "ampere", "hopper"), UNFUSED)
 _FLASH_2 = {"hopper": "flash2"}
+_DEEPEP = {"hopper": "deepep"}
 _ONCE = {"hopper": "deepep", "blackwell": "hybridep", "blackwell-ultra": "hybridep"}
 
 TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
@@ -103,7 +104,16 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     ),
     "megatron-bridge": (  # as NeMo, but expert_tensor_parallel_size is 1, and tokens are sent once to each place
         Trainer(
+            name="Megatron-Bridge recipes of 2025",
+            gradients="bf16",
+            gathers_fp8=True,
+            overlap_tensor=True,
+            unfused="clamp",
+            dispatcher=_DEEPEP,
+        ),
+        Trainer(
             name="Megatron-Bridge recipes",
+            since=2026,
             gradients="bf16",
             gathers_fp8=True,
             overlap_tensor=True,
@@ -171,15 +181,12 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     "fsdp": (Trainer(name="PyTorch FSDP", zero=3, gradients="bf16", attention=_FLASH_2),),
     # mixed_precision_reduce is float32, activation checkpointing selective by operation, context parallel all-gather.
     "torchtitan": (
-        Trainer(name="torchtitan of 2024", zero=3, recompute="selective", context="all_gather", attention=_FLASH_2),
         Trainer(
             name="torchtitan",
-            since=2025,
             zero=3,
             recompute="selective",
             context="all_gather",
             attention=_FLASH_2,
-            efficiency=0.91,
         ),
     ),
 }

@@ -52,4 +52,4 @@ class Steady:
 
 def clockwork(each: float = 1.0, *, memory: float = math.inf) -> Machine:
     """Return a machine on which a kernel takes a second and a collective `each`, with so many bytes a second."""
-    return Machine(cast("Kernels", Clock(memory)), Steady(each), NOMINAL)
+    return Machine(cast("Kernels", Clock(memory)), Steady(each), NOMINAL, meeting=0.0)

@@ -19,6 +19,7 @@ from commsim.training.compute import (
     _LAUNCH,
     NARROW,
     SPREAD,
+    START,
     AttentionFigures,
     Kernels,
     kernel_figures,
@@ -100,8 +101,10 @@ def test_the_best_tile_is_taken() -> None:
 
 
 def test_memory_bound_kernels_move_bytes() -> None:
-    assert plain().seconds(passing("norm", ONE, 1e9, 2e9, split="sequence"), "bf16") == pytest.approx(2e9 / 1e12)
-    assert plain().seconds(passing("norm", ONE, 1.0, 1.0, split="sequence"), "bf16") == 1e-6, "a launch"
+    first, second, none = (passing("norm", ONE, size, size, split="sequence") for size in (1e9, 2e9, 0.0))
+    assert plain().seconds(second, "bf16") - plain().seconds(first, "bf16") == pytest.approx(2e9 / 1e12)
+    assert plain().seconds(first, "bf16") == pytest.approx(2e9 / 1e12 + START + 1e-6), "a start and a launch"
+    assert plain().seconds(none, "bf16") == 0.0, "what moves nothing is no kernel"
 
 
 def test_attention_has_a_share_of_the_peak_of_its_own() -> None:
@@ -111,6 +114,13 @@ def test_attention_has_a_share_of_the_peak_of_its_own() -> None:
     assert backward / forward == pytest.approx(0.5 / 0.4)
     assert forward > 1e12 / 1e15 / 0.5
     assert chip.seconds(attention(1e12, keys=512.0), "bf16") > forward
+
+
+def test_blocks_of_a_ring_are_merged() -> None:
+    """A terabyte that is moved to add the attention to further blocks takes a second."""
+    once = attention(1e12)
+    merged = dataclasses.replace(once, accumulated=1e12)
+    assert plain().seconds(merged, "bf16") - plain().seconds(once, "bf16") == pytest.approx(1)
 
 
 def test_narrow_formats_are_cast_first() -> None:

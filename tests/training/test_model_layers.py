@@ -135,6 +135,14 @@ def test_tokens_from_other_ranks_are_sorted() -> None:
     assert moved(layer)["sort by expert"] == (2 * 2 * HIDDEN, 2 * 2 * HIDDEN)
 
 
+def test_hybrid_ep_sorts_what_it_sends() -> None:
+    """It permutes tokens in the kernel that brings them; DeepEP leaves that to another."""
+    shard = dataclasses.replace(SHARD, expert=4.0, copies=False)
+    hybrid = asked(Block.of(Experts(8, 2, 256)), dataclasses.replace(shard, sorts=False))
+    deep = asked(Block.of(Experts(8, 2, 256)), shard)
+    assert set(moved(deep)) - set(moved(hybrid)) == {"sort by expert"}
+
+
 def test_latent_experts_are_sent_at_their_latent_width() -> None:
     """Kimi K3 projects tokens to half their width before they leave, and back after the sum."""
     known = model("kimi-k3")
@@ -197,6 +205,7 @@ def test_recurrent_mixers(part: Part, name: str, flops: float, width: int) -> No
     scan = next(each for each in layer.operations if each.name == name)
     assert scan.flops == flops * TOKENS
     assert scan.backward_flops == 2.5 * scan.flops
+    assert 2 < scan.backward_bytes / scan.bytes < 4, "some ten kernels where the forward pass has four"
     assert layer.operations[1].n == width
     assert kept(layer)["projected input"] == width
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from commsim.training.axes import Axis, Context, Data, Expert, Tensor
+from commsim.collectives.kinds import SEND_RECV
+from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor, Traffic
 from commsim.training.overlap import CONTENTION
 from commsim.training.passes import Pass, passes
 from tests.training.clock import clockwork
@@ -103,3 +105,11 @@ def test_said_asks_the_library_for_the_group() -> None:
     said = clock.said(asked, piece(asked, "full-dense"))
     assert [(one.traffic.op.name, one.timing.ranks, one.kind) for one in said[:1]] == [("all_gather", 4, "full-dense")]
     assert said[0].seconds == 2.0, "of both parts of the layer"
+
+
+def test_ranks_meet_before_they_speak() -> None:
+    """Those of a collective; a message between stages waits in the schedule of the pipeline."""
+    asked, late = setting(LLAMA, Tensor(4), Pipeline(2)), replace(clockwork(), meeting=0.5)
+    assert late.said(asked, piece(asked, "full-dense"))[0].seconds == 2 * 1.5
+    message = Traffic("pipeline", "pipeline", SEND_RECV, 8.0, "forward")
+    assert late.timed(asked, message, "").seconds == 1.0

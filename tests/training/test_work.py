@@ -113,6 +113,18 @@ def test_context_ranks_share_the_queries_and_see_all_keys() -> None:
     assert part.bytes > alone.bytes / 4
 
 
+def test_a_ring_attends_block_by_block() -> None:
+    """Four blocks of a quarter of the keys, three of which are added to what is there; gathered keys are one block."""
+    shard = Shard(tokens=2048.0, sequence=8192.0, context=4.0)
+    ring, gathered = (
+        named(work(model("llama3.1-8b"), "full-dense", one), "attention")
+        for one in (shard, dataclasses.replace(shard, ring=False))
+    )
+    assert (ring.n * 4, ring.flops, ring.bytes) == (gathered.n, gathered.flops, gathered.bytes)
+    assert ring.accumulated == 3 * 2.25 * 2 * 2048 * (32 + 8) * 128
+    assert gathered.accumulated == 0
+
+
 # What is kept, against Korthikanti et al. 2022
 
 

@@ -16,7 +16,7 @@ from commsim.validation.trainers import TRAINERS, trainer_of
         ("megatron", "NeMo/Megatron-Core", 2025, "NeMo recipes"),
         ("megatron", "Megatron-Bridge/Megatron-Core", 2026, "Megatron-Bridge recipes"),
         ("fsdp", "NeMo AutoModel (PyTorch FSDP2)", None, "PyTorch FSDP"),
-        ("fsdp", "torchtitan", 2024, "torchtitan of 2024"),
+        ("megatron", "Megatron-Bridge/Megatron-Core", 2025, "Megatron-Bridge recipes of 2025"),
         ("fsdp", "torchtitan", None, "torchtitan"),
         ("megatron", "NeMo/Megatron", 2023, "NeMo of 2023"),
     ],

@@ -24,6 +24,10 @@ BACKWARD_BYTES = 2.0
 """The backward pass reads all that the forward pass reads and writes, and writes a gradient for each."""
 UNFUSED_SOFTMAX = 12.0, 14.0
 """Elements that scaling, masking and a softmax in fp32 move when each is an operation of its own."""
+BLOCK = 2.25
+"""Elements moved for each query, key and value and each further block of a ring: the block's result is read, what is
+there is read and written, for three quarters of them, as the causal mask empties half of a block (Transformer Engine's
+context parallelism)."""
 _CORE = union("core_attn")
 
 
@@ -66,6 +70,8 @@ class Core:
         pairs = 2 * shard.tokens * keys * heads
         backward = KEY_GRADIENTS * self.key_width + VALUE_GRADIENTS * self.value_width
         moved = shard.element * shard.tokens * sum(widths) * (heads + groups * shard.context)
+        blocks = shard.context if shard.ring else 1.0
+        merged = BLOCK * shard.element * shard.tokens * sum(widths) * (heads + groups) / 2
         return Operation(
             "attention",
             "attention",
@@ -75,10 +81,11 @@ class Core:
             pairs * backward,
             BACKWARD_BYTES * moved,
             m=shard.tokens,
-            n=keys,
+            n=keys / blocks,
             k=float(self.key_width),
             batch=heads,
             recompute=_CORE,
+            accumulated=merged * (blocks - 1),
         )
 
     def _unfused(self, shard: Shard) -> tuple[Operation, ...]:

@@ -97,7 +97,8 @@ class Experts:
         up = next(number for number, part in enumerate(routed) if part.name == "expert up")
         before, (first, second), after = routed[:up], routed[up : up + 2], routed[up + 2 :]
         there, sort, activation, back = self._moves(hidden, shard)
-        to, fro = ((there, sort), (sort, back)) if shard.copies else ((sort,), (sort,))
+        sorts = (sort,) * shard.sorts
+        to, fro = ((there, *sorts), (*sorts, back)) if shard.copies else (sorts, sorts)
         return *before, self._choice(shard), *to, first, activation, second, *fro, *after, *gates, *shared
 
     def _choice(self, shard: Shard) -> Operation:

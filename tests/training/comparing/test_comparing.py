@@ -103,7 +103,7 @@ def test_channels_matter_where_they_limit() -> None:
 
 def test_what_depends_on_nothing_is_the_rest() -> None:
     """A lone GPU has no collectives; what its launches take is nobody's figure."""
-    alone = cs.estimate(MODEL, cs.Plan(cs.Data(1)), cs.load("hgx-h100", gpus=1), global_batch=1, sequence=64)
+    alone = cs.estimate(MODEL, cs.Plan(cs.Data(1)), cs.load("hgx-h100", gpus=1), global_batch=1, sequence=512)
     found = sensitivity(alone)
     assert {one.figure for one in found} == {"compute", "memory"}
     assert rest(found) == pytest.approx(1 + sum(one.elasticity for one in found))
