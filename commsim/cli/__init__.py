@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from commsim import __version__
-from commsim.errors import CommsimError, InputError, LackError
+from commsim.errors import CommsimError, InputError, LackError, reason
 
 COMMANDS = (
     "systems",
@@ -34,6 +37,7 @@ COMMANDS = (
     "lab",
 )
 """Each is a function in the file of its name."""
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 OUR_MISTAKE = 70
 """Exit code when commsim itself is wrong (EX_SOFTWARE of sysexits.h): 1 means that a check failed."""
 
@@ -99,17 +103,32 @@ def run(arguments: list[str]) -> int:
         return 128 + signal.SIGINT
     except MemoryError:
         return _complain("this machine has too little memory for that; ask for fewer GPUs", LackError.exit_code)
-    except Exception:  # noqa: BLE001 - whatever it is, it is said in full and has an exit code of its own
-        traceback.print_exc()
-        return _complain("this is a mistake in commsim; please report it with the lines above", OUR_MISTAKE)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is said in full and has an exit code of its own
+        return _unforeseen(error)
     return code or 0
+
+
+def _unforeseen(error: Exception) -> int:
+    """Say that a disk is full, or that commsim is wrong and where; the exit code."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        with suppress(OSError):  # what is left to be written must not fail again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _complain(f"the answer cannot be written: {reason(error)}", LackError.exit_code)
+    traceback.print_exc()
+    return _complain("this is a mistake in commsim; please report it with the lines above", OUR_MISTAKE)
 
 
 def main() -> None:
     """Run the command line of this process and leave it."""
+    if sys.stdin is None or sys.stdout is None:  # closed by whoever started it: nothing is read, nothing is told
+        sys.stdin, sys.stdout = sys.stdin or _nothing("r"), sys.stdout or _nothing("w")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `commsim systems | head` ends as quietly as any other tool
     sys.exit(run(sys.argv[1:]))
+
+
+def _nothing(mode: str) -> TextIO:
+    return cast("TextIO", open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123 - stays open to the end
 
 
 def _complain(text: str, code: int) -> int:

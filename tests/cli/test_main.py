@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     )
     os.close(write)
     assert (run.returncode, run.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the device that is full is of Linux")
+@pytest.mark.parametrize("arguments", [["systems"], ["systems", "--json"], ["--help"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        run = subprocess.run([*MAIN, *arguments], stdout=full, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    assert run.returncode == LackError.exit_code
+    assert run.stderr == b"commsim: the answer cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(("closed", "arguments", "code"), [(1, "systems", 0), (0, "check -", 2)])
+def test_what_is_closed_is_empty(closed: int, arguments: str, code: int) -> None:
+    shell = f"exec {shlex.join(MAIN)} {arguments} {closed}>&-"
+    run = subprocess.run(["/bin/sh", "-c", shell], stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    assert (run.returncode, b"Traceback" in run.stderr) == (code, False)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
