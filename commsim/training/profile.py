@@ -73,7 +73,7 @@ class Profile:
 
     def of(self, plans: NDArray[np.intp]) -> Profile:
         """Return the profile of these plans, numbers of the last axis."""
-        return Profile(self.values[:, :, plans], self.buffers[plans])
+        return Profile(self.values.take(plans, axis=-1), self.buffers[plans])
 
 
 def profile(pieces: Sequence[Piece], passes: Sequence[tuple[Pass, Pass]], buffers: Array = 0.0) -> Profile:

@@ -75,7 +75,7 @@ class Sync:
 
     def of(self, plans: NDArray[np.intp]) -> Sync:
         """Return the same of these plans, numbers of the last axis."""
-        return Sync(self.values[:, :, plans], self.shares[:, :, plans], self.buffers[plans])
+        return Sync(self.values.take(plans, axis=-1), self.shares.take(plans, axis=-1), self.buffers[plans])
 
 
 def sync(

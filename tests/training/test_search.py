@@ -147,7 +147,7 @@ def test_why_names_what_takes_longer() -> None:
         ({"global_batch": 16, "zero": 7}, r"search: zero: 7; of 0, 1, 2 and 3 some belong here"),
         ({"global_batch": 16, "tensor": 0}, "search: tensor: 0; a whole number of at least 1 belongs here"),
         ({"global_batch": 16, "tensor": ()}, r"search: tensor: \(\); one number or several belong here"),
-        ({}, r"global_batch \(sequences a step\) belongs here"),
+        ({}, "global_batch: nothing; the sequences of one step belong here"),
         ({"global_batch": 16, "tenso": 3}, "search: 'tenso'; no such option of a recipe"),
         ({"global_batch": 16, "schedule": "forward"}, "a schedule with backward passes belongs"),
         ({"global_batch": 16, "recompute": "selectiv"}, "did you mean 'selective'"),

@@ -49,13 +49,15 @@ def ranking(job: Job, plans: Space, top: int, *, every: bool = False) -> Ranking
     if not len(fits):
         raise _too_large(job, plans, memory)
     found = Ranking(plans.of(fits), memory[fits], np.full(len(fits), np.nan))
+    table = Table(job, found.space)
     if every:
-        _time(job, found, np.arange(len(fits)), None)
+        for alike in table.courses:
+            found.seconds[alike.plans] = table.steps(alike).seconds
         return found
     least, asked = least[fits], np.zeros(len(fits), dtype=bool)
     size = FIRST
     while len(now := _next(found, least, asked, top)[:size]):
-        _time(job, found, now, top)
+        _time(table, found, now, top)
         asked[now] = True
         size *= GROWTH
     return found
@@ -91,18 +93,16 @@ class _Best(NamedTuple):
         return found
 
 
-def _time(job: Job, found: Ranking, plans: Places, top: int | None) -> None:
+def _time(table: Table, found: Ranking, plans: Places, top: int) -> None:
     """Enter the seconds of those of the plans that may be among the best, those first that are by their bounds."""
-    table = Table(job, found.space.of(plans))
-    steps = [table.steps(alike) for alike in table.courses]
-    if top is None:
-        for one, alike in zip(steps, table.courses):
-            found.seconds[plans[alike.plans]] = one.seconds
-        return
-    course, inside, bounds = np.empty(len(plans), int), np.empty(len(plans), int), np.empty(len(plans))
-    for number, alike in enumerate(table.courses):
-        course[alike.plans], inside[alike.plans] = number, np.arange(len(alike.plans))
-        bounds[alike.plans] = steps[number].bound
+    asked = np.zeros(len(found.space), dtype=bool)
+    asked[plans] = True
+    parts = [(alike, alike.plans[asked[alike.plans]]) for alike in table.courses]
+    steps = [table.steps(alike, ours) for alike, ours in parts if len(ours)]
+    plans = np.concatenate([ours for _, ours in parts])
+    sizes = [len(one.runs) for one in steps]
+    course, inside = np.repeat(np.arange(len(steps)), sizes), np.concatenate([np.arange(size) for size in sizes])
+    bounds = np.concatenate([one.bound for one in steps])
     left, memory, size = np.arange(len(plans)), found.memory[plans], top
     while len(left := left[_Best.of(found, top).may(bounds[left], memory[left])]):
         now = _promising(bounds[left], memory[left], size)
@@ -128,7 +128,9 @@ def _unpriced(job: Job, plans: Space) -> tuple[Floats, Floats]:
         steps = table.steps(alike)
         memory[alike.plans] = steps.held.total
         fits = np.flatnonzero(memory[alike.plans] <= most)
-        if len(fits):
+        if len(fits) > len(alike.plans) / 2:  # all are sooner done than some chosen
+            least[alike.plans[fits]] = steps.bound[fits]
+        elif len(fits):
             least[alike.plans[fits]] = steps.of(fits).bound
     return memory, least
 
