@@ -11,7 +11,7 @@ from commsim.hardware.catalogue import load
 from commsim.libraries.calibration import COPYING, Case
 from commsim.libraries.library import CHANNELS, LATENCY
 from commsim.libraries.nccl import Nccl
-from commsim.libraries.nccl.timing import LARGEST_PIECE, PIECE, Sent, Streaming, Switched
+from commsim.libraries.nccl.timing import LARGEST_PIECE, Sent, Streaming, Switched
 
 
 def cells(**values: float) -> dict[str, np.ndarray]:
@@ -59,13 +59,24 @@ def test_channels_drift_apart() -> None:
     assert lost.tolist() == pytest.approx([316.2e-6, 632.5e-6], rel=1e-3)
 
 
+NVLS = {"wait": 0, "rate": 0, "other": 1, "inside": 0, "kind": 0, "loop": 1e-6, "fill": 0, "together": 128}
+STAIRS = {"largest": LARGEST_PIECE, "many": 64, "some": 8, "few": 2}
+
+
 def test_pieces_of_switches() -> None:
-    """From 16 to 128 KiB; what is smaller is waited for more often."""
-    columns = {"wait": 0, "rate": 0, "other": 1, "inside": 0, "kind": 0, "loop": 1e-6, "fill": 0}
-    one = Switched(**cells(**columns, unit=PIECE, largest=LARGEST_PIECE))
-    small, large = (one.seconds(np.array([size]))[0][0, 0] / size for size in (PIECE, 1e12))
-    assert small == pytest.approx(1e-6 / PIECE)
-    assert large == pytest.approx(1e-6 / LARGEST_PIECE)
+    """128 at a time: of 128 KiB from 1 GiB on, of 64 KiB from 64 MiB, of 32 KiB from 8 MiB, else of 16 KiB."""
+    one = Switched(**cells(**NVLS, **STAIRS))
+    sizes = np.array([2.0**30, 2.0**30 - 1, 2.0**26, 2.0**26 - 1, 2.0**23, 2.0**23 - 1])
+    assert one.pieces(sizes)[0].tolist() == [2**17, 2**16, 2**16, 2**15, 2**15, 2**14]
+    assert one.seconds(sizes)[0][0].tolist() == pytest.approx([64e-6, 128e-6, 8e-6, 16e-6, 2e-6, 4e-6])
+
+
+def test_a_loop_that_has_begun_takes_as_long_as_a_full_one() -> None:
+    """Two and a half loops cost three, half of one costs half of one."""
+    one = Switched(**cells(**{**NVLS, "inside": 1e-11}, **{**STAIRS, "some": 0, "few": 0, "many": 0}))
+    loop = 128 * LARGEST_PIECE
+    seconds = one.seconds(loop * np.array([0.5, 2.5]))[0][0]
+    assert seconds.tolist() == pytest.approx([0.5 * (1e-6 + loop * 1e-11), 3 * (1e-6 + loop * 1e-11)])
 
 
 def test_parts_of_sends() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER
 from commsim.libraries.nccl.constants import numbers
-from commsim.libraries.nccl.timing import LARGEST_PIECE, PIECE, Sent, Streaming, Switched
+from commsim.libraries.nccl.timing import LARGEST_PIECE, Sent, Streaming, Switched
 
 if TYPE_CHECKING:
     from commsim.libraries.library import Floats
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from commsim.libraries.nccl.team import Team
 
 _ROOTED = (BROADCAST, REDUCE)
+_LOOPS = {"NVLS": (64, 8, 2), "NVLSTree": (4, 1, 0)}
+"""Loops of reduction in the switches below which pieces are of 64, of 32 and of 16 KiB."""
 _FAR = 4
 """Nodes from which on NVLSTree reduces in pieces of half the size."""
 _BETTER = 0.8
@@ -64,6 +66,7 @@ def switched(one: Rates, name: str) -> Switched:
     rate, other = _busiest(one, per_byte * ~near)
     beyond = float(switching.network) + float(of.cost.steps[:, 1].sum()) * one.nic if of.team.nodes > 1 else 0.0
     halved = name == "NVLSTree" and of.team.nodes >= _FAR
+    many, some, few = _LOOPS[name]
     return Switched(
         wait=_cell(one.start + one.wire + switching.rank * of.team.local + beyond),
         rate=_cell(rate),
@@ -72,8 +75,11 @@ def switched(one: Rates, name: str) -> Switched:
         kind=_cell(kind),
         loop=_cell(switching.loop),
         fill=_cell(switching.fill),
-        unit=_cell(of.team.switching * of.team.heads * PIECE),
+        together=_cell(of.team.switching * of.team.heads),
         largest=_cell(LARGEST_PIECE / 2 if halved else LARGEST_PIECE),
+        many=_cell(many),
+        some=_cell(some),
+        few=_cell(few),
     )
 
 

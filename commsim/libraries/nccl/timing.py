@@ -71,19 +71,19 @@ class Streaming(Columns):
         return wait + moving, limits(wait, moving, np.where(carried >= copied, self.kind, CHANNELS))
 
 
-PIECE, LARGEST_PIECE, GROWTH = 16384.0, 131072.0, 0.286
-"""Bytes of a piece that NVLS reduces at a time: from the smallest to the largest, with a power of the size that is
-drawn through the middle of NCCL's stairs."""
-_MIDDLE = 22.6 / 16 / 4**GROWTH
+LARGEST_PIECE = 2.0**17
+"""Bytes of a piece that NVLS reduces at a time, at most."""
+_SMALLER = (2.0**16, 2.0**15, 2.0**14)
 
 
 @dataclass(frozen=True, eq=False)
 class Switched(Columns):
-    """Reduction in the switches: pieces of all channels and heads at a time, `unit` of the smallest pieces.
+    """Reduction in the switches: in loops, each over a piece of all channels and heads, `together` of them.
 
     `inside` is what a byte takes on the links to the switches, of the kind `kind`, `rate` on any other link, of the
-    kind `other`; each loop over the pieces costs `loop`, `fill` of them pass before the first result is there, and
-    `largest` is the largest piece.
+    kind `other`; each loop costs `loop`, and `fill` of them pass before the first result is there. A piece has
+    `largest` bytes, and is smaller where there would be fewer than `many`, `some` or `few` loops. A loop that has
+    begun takes as long as a full one: heads without data wait for the others.
     """
 
     wait: Floats
@@ -93,17 +93,27 @@ class Switched(Columns):
     kind: Floats
     loop: Floats
     fill: Floats
-    unit: Floats
+    together: Floats
     largest: Floats
+    many: Floats
+    some: Floats
+    few: Floats
 
     def seconds(self, sizes: Floats) -> Timed:
         """Return how long each way takes for each size (see `Timer`)."""
-        piece = np.clip(_MIDDLE * PIECE * (sizes / self.unit) ** GROWTH, PIECE, self.largest)
-        together = self.unit * piece / PIECE
-        reduced, carried = sizes * self.inside + self.loop * sizes / together, sizes * self.rate
+        together = self.together * self.pieces(sizes)
+        whole = np.where(sizes < together, sizes, np.ceil(sizes / together) * together)
+        reduced, carried = whole * self.inside + self.loop * whole / together, sizes * self.rate
         filling = self.fill * self.inside * np.minimum(sizes, together)
         moving = np.maximum(reduced, carried) + filling
         return self.wait + moving, limits(self.wait, moving, np.where(reduced >= carried, self.kind, self.other))
+
+    def pieces(self, sizes: Floats) -> Floats:
+        """Return the bytes of a piece[way, size] (NCCL 2.30, src/enqueue.cc: each limit counts in the piece so far)."""
+        piece = self.largest
+        for smaller, loops in zip(_SMALLER, (self.many, self.some, self.few)):
+            piece = np.where(sizes < loops * self.together * piece, np.minimum(piece, smaller), piece)
+        return piece
 
 
 @dataclass(frozen=True, eq=False)
