@@ -1,21 +1,16 @@
-"""What makes one estimated step longer than another: the machine, the plan, or which choice of the recipe?"""
+"""What makes one estimated step longer than another: the machine, the library, the plan, or a choice of the recipe?"""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
-from commsim.training.estimate import Estimate
-from commsim.units import counted
+from commsim.training.comparing.differing import Differing, differing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from commsim.hardware.system import System
-    from commsim.training.setting import Setting
+    from commsim.training.estimate import Estimate
     from commsim.training.steps import Step
     from commsim.units import Seconds
 
@@ -54,15 +49,8 @@ class Difference:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Each thing in which the jobs differ, changed alone in the first, what shortens its step most first."""
-        found = [self._change(*each) for each in _differences(self.first.setting, self.second.setting)]
+        found = [_change(one) for one in differing(self.first, self.second)]
         return tuple(sorted(found, key=lambda one: one.seconds if one.seconds is not None else float("inf")))
-
-    def _change(self, what: str, other: dict[str, object], first: str, second: str) -> Change:
-        try:
-            setting = dataclasses.replace(self.first.setting, **other)  # type: ignore[arg-type] # fields by their names
-            return Change(what, first, second, Estimate(setting, self.first.library).step_time)
-        except InputError:
-            return Change(what, first, second, None)
 
 
 def difference(first: Estimate, second: Estimate) -> Difference:
@@ -73,28 +61,14 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     return Difference(first, second)
 
 
+def _change(one: Differing) -> Change:
+    try:
+        seconds = one.changed().step_time
+    except InputError:
+        seconds = None
+    return Change(one.what, one.first, one.second, seconds)
+
+
 def _parts(step: Step) -> dict[str, Seconds]:
     exposed = {f"exposed: {axis}": seconds for axis, seconds in step.exposed.items()}
     return {"compute": step.compute, "pipeline bubble": step.bubble, **exposed, "optimizer": step.optimizer}
-
-
-def _differences(first: Setting, second: Setting) -> Iterator[tuple[str, dict[str, object], str, str]]:
-    """What differs, the fields of the setting that it changes, and what it is in each."""
-    ours, theirs = first.system, second.system
-    if (ours.name, ours.gpus, ours.nodes) != (theirs.name, theirs.gpus, theirs.nodes):
-        yield "system", {"system": theirs}, _system(ours), _system(theirs)
-    if first.plan != second.plan:
-        yield "plan", {"plan": second.plan}, _plan(first), _plan(second)
-    for field in dataclasses.fields(first.recipe):
-        before, after = (getattr(one.recipe, field.name) for one in (first, second))
-        if before != after:
-            recipe = dataclasses.replace(first.recipe, **{field.name: after})
-            yield field.name.replace("_", "-"), {"recipe": recipe}, str(before), str(after)
-
-
-def _system(system: System) -> str:
-    return f"{counted(system.gpus, 'GPU')} of {system.name}"
-
-
-def _plan(setting: Setting) -> str:
-    return ", ".join(f"{axis.name} {axis.size}" for axis in setting.plan.axes)

@@ -126,6 +126,42 @@ def test_changes_alone() -> None:
     assert told["plan"] == estimated(other).step_time
 
 
+def test_what_was_changed_in_a_system_is_a_difference() -> None:
+    """Machines of one name are told apart by what was changed in them, the same machine loaded twice by nothing."""
+    plan = cs.Plan(cs.Data(128, zero=3))
+    slow = cs.load("hgx-h100", nodes=16, nic="200 Gb/s", oversubscription=2.0)
+    found = difference(estimated(plan), estimated(plan, slow))
+    assert [(one.what, one.first, one.second) for one in found.changes] == [
+        (
+            "system",
+            "128 GPUs of hgx-h100, NICs of 400 Gb/s, oversubscribed 1:1",
+            "128 GPUs of hgx-h100, NICs of 200 Gb/s, oversubscribed 2:1",
+        )
+    ]
+    assert found.changes[0].seconds == found.second.step_time > found.first.step_time
+    assert difference(estimated(), estimated(machine=cs.load("hgx-h100", nodes=16))).changes == ()
+
+
+def test_a_library_is_a_difference_unless_it_came_with_the_machine() -> None:
+    """NCCL does not run on MI355X: there the machine alone is changed, and its library with it."""
+    found = difference(estimated(), estimated(library=cs.Ideal()))
+    assert [(one.what, one.first, one.second) for one in found.changes] == [("library", "nccl", "ideal")]
+    assert found.changes[0].seconds == found.second.step_time
+    found = difference(estimated(), estimated(library=cs.Nccl(collnet=True)))
+    assert [(one.first, one.second) for one in found.changes] == [("nccl, collnet off", "nccl, collnet on")]
+    found = difference(estimated(), estimated(machine=cs.load("mi355x", nodes=16)))
+    assert [(one.what, one.second) for one in found.changes] == [("system", "128 GPUs of mi355x")]
+    assert found.changes[0].seconds == found.second.step_time
+
+
+def test_options_of_axes_are_named() -> None:
+    """Two plans of the same sizes differ in their options, and the words say in which."""
+    other = cs.Plan(cs.Tensor(8), cs.Data(2, zero=2), cs.Pipeline(8, virtual=2))
+    (change,) = difference(estimated(), estimated(other)).changes
+    assert change.first == "tensor 8, data 2, pipeline 8, 1 chunk a stage, ZeRO 1"
+    assert change.second == "tensor 8, data 2, pipeline 8, 2 chunks a stage, ZeRO 2"
+
+
 def test_what_cannot_be_changed_alone() -> None:
     small = estimated(cs.Plan(cs.Tensor(8), cs.Pipeline(8)), cs.load("hgx-h100", nodes=8))
     found = difference(estimated(), small)
