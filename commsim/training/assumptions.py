@@ -36,7 +36,7 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
         yield setting.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
     yield f"the ranks of a collective need {show(MEETING, 's')} to meet before it starts"
-    yield f"the slowest of {setting.system.gpus} GPUs, whose rates differ by {SPREAD:.0%}, is waited for"
+    yield f"the slowest of {setting.system.gpus:,} GPUs, whose rates differ by {SPREAD:.0%}, is waited for"
     yield from _of_software(setting)
     yield from _of_plan(setting)
     yield from _straddling(setting, step)

@@ -85,7 +85,12 @@ class KernelFigures:
 
 @dataclass(frozen=True)
 class Kernels:
-    """What one accelerator's kernels reach: rates by number format, of its memory, the launch of a kernel."""
+    """What one accelerator's kernels reach.
+
+    `rates` are what matrix units sustain at the best shape and `peaks` the datasheet's, by number format. `stream` is
+    what a plain copy reaches of the memory, B/s, `memory` what kernels between matmuls do. `tiles` are (rows, columns,
+    share of the rate), `attention` shares of the peak.
+    """
 
     rates: dict[str, FlopsPerSecond]
     peaks: dict[str, FlopsPerSecond]

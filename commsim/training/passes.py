@@ -31,8 +31,6 @@ HOST = 3.1e-3
 """What a host needs to launch the forward pass of a dropless layer with experts, s; backward twice that. It cannot run
 ahead, as it waits for the counts of tokens. Fitted on public runs on H100; those on GB200 whose GPUs have less to do
 take as long, and less when the whole step is one CUDA graph (Megatron-Bridge's performance summary)."""
-
-
 MEETING = 20e-6
 """What a collective takes before it starts, s: it waits for compute, is launched, and the last of its ranks arrives.
 Fitted on public step times of A100 and H100, range 10 to 40 us; back to back, as benchmarks run them, there is none."""

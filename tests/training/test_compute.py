@@ -18,6 +18,8 @@ from commsim.libraries.calibration import Case
 from commsim.training.compute import (
     _LAUNCH,
     NARROW,
+    NARROW_POWER,
+    POWER,
     SPREAD,
     START,
     AttentionFigures,
@@ -116,6 +118,12 @@ def test_attention_has_a_share_of_the_peak_of_its_own() -> None:
     assert chip.seconds(attention(1e12, keys=512.0), "bf16") > forward
 
 
+def test_attention_with_little_to_compute_moves_its_bytes() -> None:
+    """2 GB at 1 TB/s, a start and a launch (1 us), where the FLOPs take less than that."""
+    one = dataclasses.replace(attention(1e9), bytes=2e9)
+    assert plain().seconds(one, "bf16") == pytest.approx(2e-3 + START + 1e-6, rel=1e-9)
+
+
 def test_blocks_of_a_ring_are_merged() -> None:
     """A terabyte that is moved to add the attention to further blocks takes a second."""
     once = attention(1e12)
@@ -128,6 +136,8 @@ def test_narrow_formats_are_cast_first() -> None:
     wide, narrow = (plain().seconds(matmul(12800, 12800, 8192), form) for form in ("bf16", "fp8"))
     assert "fp8" in NARROW
     assert narrow == pytest.approx(wide / 2 + 4 * 12800 * 8192 / 1e12)
+    wide, narrow = (plain().seconds(matmul(12800, 12800, 8192, batch=3), form) for form in ("bf16", "fp8"))
+    assert narrow == pytest.approx(wide / 2 + 3 * 4 * 12800 * 8192 / 1e12), "each product of a batch has its operand"
 
 
 def test_a_gradient_finds_its_operands_cast_and_is_added_to_what_is_there() -> None:
@@ -146,6 +156,13 @@ def test_less_power_for_each_flop_is_a_lower_clock() -> None:
     assert less.rates["fp8"] / less.peaks["fp8"] <= accelerator("h100").achieved["fp8"]
     plenty = dataclasses.replace(H100, power=7000.0)
     assert kernels(plenty).rates["bf16"] == pytest.approx(989e12 * H100.achieved["bf16"]), "no more than at its best"
+
+
+def test_narrow_formats_draw_less_power() -> None:
+    """At 300 W both formats are held back; that which draws 0.85 of the power keeps up (1 / 0.85)^0.8 of the share."""
+    chip = kernels(dataclasses.replace(H100, power=300.0))
+    narrow, wide = (chip.rates[name] / chip.peaks[name] / H100.achieved[name] for name in ("fp8", "bf16"))
+    assert narrow / wide == pytest.approx((1 / NARROW_POWER) ** POWER)
 
 
 def test_the_slowest_of_many_is_waited_for() -> None:
