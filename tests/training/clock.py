@@ -1,4 +1,4 @@
-"""A machine of round figures: every kernel takes a second, every collective as long as one says."""
+"""A machine of round figures: every kernel takes a second, or what one says, every collective what one says."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clock:
-    """Kernels that take one second each, whatever they do; `memory` are bytes a second, here without end."""
+    """Kernels that take `kernel` seconds each, whatever they do; `memory` are bytes a second, here without end."""
 
     memory: float = math.inf
+    kernel: float = 1.0
 
     def seconds(self, operation: Operation, number_format: str, *, backward: bool = False) -> float:
-        """Return one second."""
+        """Return the same time for each."""
         del operation, number_format, backward
-        return 1.0
+        return self.kernel
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,6 @@ class Steady:
         return Timing(op, layout.size, sizes, (candidate,), np.zeros(len(sizes), int))
 
 
-def clockwork(each: float = 1.0, *, memory: float = math.inf) -> Machine:
-    """Return a machine on which a kernel takes a second and a collective `each`, with so many bytes a second."""
-    return Machine(cast("Kernels", Clock(memory)), Steady(each), NOMINAL, meeting=0.0)
+def clockwork(each: float = 1.0, *, memory: float = math.inf, kernel: float = 1.0) -> Machine:
+    """Return a machine on which each `kernel` takes a second and a collective `each`, with so many bytes a second."""
+    return Machine(cast("Kernels", Clock(memory, kernel)), Steady(each), NOMINAL, meeting=0.0)

@@ -10,7 +10,7 @@ import pytest
 from commsim.collectives.kinds import SEND_RECV
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor, Traffic
 from commsim.training.overlap import CONTENTION
-from commsim.training.passes import Pass, passes
+from commsim.training.passes import HOST, Pass, passes
 from tests.training.clock import clockwork
 from tests.training.settings import piece, setting
 
@@ -93,6 +93,22 @@ def test_experts_wait_unless_they_overlap() -> None:
     hidden, _ = both("mixtral-8x7b", Data(8), Expert(8), of="full-moe", overlap_expert=True)
     assert waiting.exposed["expert"] == 2.0
     assert hidden.later["expert"] == 2.0
+
+
+def test_a_host_that_waits_for_counts_of_tokens_is_slower_than_quick_kernels() -> None:
+    """A pass takes HOST s, backward twice that, of which two collectives of an eighth each leave three quarters.
+
+    What the GPU idles meanwhile can hide something. A GPU with more to do than that waits for no host.
+    """
+    asked = setting("mixtral-8x7b", Data(8), Expert(8))
+    quick, one = clockwork(HOST / 8, kernel=1e-9), piece(asked, "full-moe")
+    forward, backward = passes(quick, one, quick.said(asked, one))
+    assert forward.exposed == backward.exposed == {"expert": HOST / 4}
+    assert forward.compute == forward.free == pytest.approx(HOST - HOST / 4)
+    assert backward.compute == backward.free == pytest.approx(2 * HOST - HOST / 4)
+    assert (
+        both("mixtral-8x7b", of="full-moe")[0].compute == both("mixtral-8x7b", of="full-moe", dropless=False)[0].compute
+    )
 
 
 def test_unfused_attention_multiplies_no_weights() -> None:
