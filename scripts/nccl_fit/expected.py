@@ -26,6 +26,7 @@ EXPECTED = {
     "links.pcie?.staged": Expected(0.5, SHARE),
     "links.pcie?.efficiency": Expected(0.7, SHARE),
     "links.* nic.efficiency": Expected(0.93, SHARE),
+    "links.nvlink3.efficiency": Expected(0.78, SHARE),
     "links.*.efficiency": Expected(0.82, SHARE),
     "links.*.in_network": Expected(0.72, SHARE),
     "links.*.in_network_bus": Expected(1.0, SHARE),
