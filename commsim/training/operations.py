@@ -76,8 +76,8 @@ class Shard:
         """Bytes that a matmul keeps of a number which another kernel keeps, too: none when they share the tensor."""
         return self.saved if np.all(self.saved < self.element) else 0.0
 
-    def rows(self, top_k: int) -> Array:
-        """Return the tokens that reach the rank's experts when all experts are equally loaded."""
+    def rows(self, top_k: Array) -> Array:
+        """Return the tokens that reach the rank, each so many times, when all experts are equally loaded."""
         return self.tokens / self.tensor * top_k * self.expert_tensor
 
     def lanes(self, count: int) -> Array:

@@ -143,6 +143,12 @@ def test_hybrid_ep_sorts_what_it_sends() -> None:
     assert set(moved(deep)) - set(moved(hybrid)) == {"sort by expert"}
 
 
+def test_what_is_sent_once_is_copied_where_it_arrives() -> None:
+    """A token's two experts are on 4 (1 - (3/4)^2) = 1.75 of four ranks: so often it is read, and twice written."""
+    shard = dataclasses.replace(SHARD, expert=4.0, copies=False)
+    assert moved(asked(Block.of(Experts(8, 2, 256)), shard))["sort by expert"][0] == pytest.approx(3.75 * HIDDEN)
+
+
 def test_latent_experts_are_sent_at_their_latent_width() -> None:
     """Kimi K3 projects tokens to half their width before they leave, and back after the sum."""
     known = model("kimi-k3")

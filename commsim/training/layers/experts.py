@@ -11,7 +11,7 @@ import numpy as np
 from commsim.errors import InputError
 from commsim.training.layers.feed_forward import GATED_PASSES, PLAIN_PASSES, FeedForward
 from commsim.training.layers.part import need_positive
-from commsim.training.operations import SCORE_BYTES, Operation, Shard, Stored, passing, union
+from commsim.training.operations import SCORE_BYTES, Array, Operation, Shard, Stored, passing, union
 from commsim.training.projections import Lanes, Projection, Share, replicated
 
 CLAMPED_PASSES = 24.0, 45.0
@@ -109,13 +109,15 @@ class Experts:
     def _moves(self, hidden: int, shard: Shard) -> tuple[Operation, Operation, Operation, Operation]:
         """Return permutation, sorting by local expert (needed where tokens come from several ranks), activation, sum.
 
-        Copies are made and summed on the token's own rank, or where they arrive if tokens are sent once to each place;
-        arriving tokens are read and written once more by sorting.
+        Copies are made and summed on the token's own rank, or where they arrive if tokens are sent once to each rank;
+        sorting reads what arrives and writes a row for each expert, the sum the other way round.
         """
         sent = self.sent(hidden)
         own = shard.tokens / shard.tensor * sent
         copied = own * (1 + self.top_k)
-        sorted_ = 2 * shard.rows(self.top_k) * sent * np.minimum(shard.expert * shard.expert_tensor - 1, 1)
+        arriving = self.top_k if shard.copies else self._ranks(shard.expert)
+        alone = np.minimum(shard.expert * shard.expert_tensor - 1, 1)
+        sorted_ = (shard.rows(arriving) + shard.rows(self.top_k)) * sent * alone
         inner = shard.rows(self.top_k) * self.width / shard.expert_tensor
         forward, backward = self._passes(shard)
         return (
@@ -126,6 +128,10 @@ class Experts:
             ),
             passing("unpermute", shard, copied, copied, split="sequence", recompute=_MOE),
         )
+
+    def _ranks(self, ranks: Array) -> Array:
+        """On how many of the ranks a token's experts are: evenly drawn, n (1 - (1 - 1/n)^k) of n."""
+        return ranks * (1 - (1 - 1 / ranks) ** self.top_k)
 
     def _passes(self, shard: Shard) -> tuple[float, float]:
         """Widths that the activation moves, forward and backward."""
