@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
+from commsim.units import counted
 from commsim.validation.agreement import grouped
 from commsim.validation.job import job
 from commsim.validation.rows import Skipped
@@ -91,5 +92,5 @@ VIEWS: Mapping[str, Callable[[Case], str]] = {
     "tokens": lambda case: f"{case.result.seq_len * case.result.micro_batch:>6,} at once",
     "recompute": lambda case: case.result.recompute_mode or "not stated",
     "attention": lambda case: case.result.attention_kernel or "not stated",
-    "tensor": lambda case: f"{case.result.tp} ranks",
+    "tensor": lambda case: counted(case.result.tp, "rank"),
 }

@@ -161,7 +161,7 @@ def _system(name: str, nodes: int, gpus_per_node: int, network: tuple[str | None
 VIEWS: Mapping[str, Callable[[Case], str]] = {
     "mode": lambda case: f"{case.row.mode} {case.row.phase}",
     "machine": lambda case: case.row.system,
-    "ranks": lambda case: f"EP{case.row.ep:04d}",
+    "ranks": lambda case: f"{case.row.ep:>4} ranks",
     "source": lambda case: case.row.source or "not stated",
     "health": lambda case: case.row.health or "not stated",
 }

@@ -200,6 +200,7 @@ def test_tied_embeddings_are_summed_after_everything() -> None:
     tied, apart = timed("llama3.2-1b", Pipeline(2), each=0.0), timed("llama3.2-1b", Pipeline(2), each=4.0)
     assert rest_of(setting("llama3.2-1b", Pipeline(2)), 4.0).ends.tolist() == [[0.0], [4.0]]
     assert apart.seconds > tied.seconds
+    assert parts(apart) == pytest.approx(apart.seconds), "what the ends say is the pipeline's"
     assert ("all_reduce", "step") in {(one.traffic.op.name, one.traffic.when) for one in apart.said}
 
 

@@ -36,6 +36,7 @@ def test_runs_that_cannot_be_estimated_are_skipped_with_their_reason() -> None:
 def test_views_have_each_case_once(view: str) -> None:
     found = validate([Outcome(SMALL, fits=True), Outcome(LARGE, fits=False)], MODELS)
     assert sum(one.told().count for one in found.by(view).values()) == 2
+    assert list(found.by("tensor")) == ["2 ranks"]
 
 
 def test_other_views() -> None:

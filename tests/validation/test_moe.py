@@ -139,6 +139,7 @@ def test_mistakes_in_the_file(tmp_path: Path) -> None:
 def test_views(tmp_path: Path) -> None:
     found = validate(read(tmp_path, {}, {"phase": "combine", "element_bytes": 2}))
     assert list(found.by("mode")) == ["normal combine", "normal dispatch"]
+    assert list(found.by("ranks")) == [f"{PLAIN['ep']:>4} ranks"], "padded, so that they are in the order of numbers"
     assert all(sum(one.count for one in found.by(view).values()) == 2 for view in VIEWS)
     with pytest.raises(InputError, match="no such view"):
         found.by("colour")
