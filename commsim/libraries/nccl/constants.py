@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from commsim.errors import InputError
 from commsim.reading import load_yaml, merged, read
 from commsim.shipped import folder
-from commsim.units import BytesPerSecond, Seconds, Share
+from commsim.units import Bytes, BytesPerSecond, Seconds, Share
 
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -114,6 +114,27 @@ class Speeds:
 
 
 @dataclass(frozen=True)
+class Symmetric:
+    """What NCCL believes of its kernels on symmetric windows, by architecture (and collective).
+
+    A call costs `base`, with LL `ll`; a block carries `block`, all of them `peak`, of an all-reduce in the switches
+    `reducing`. A kernel has `blocks` at most; one that multicasts `multicast` over all ranks, of which there are
+    `multicast_ranks` or more. Buffers are cut into cells of `cell`; above `copied` elements copy engines gather.
+    """
+
+    ll: Mapping[str, Mapping[str, Seconds]]
+    base: Mapping[str, Mapping[str, Seconds]]
+    block: Mapping[str, Mapping[str, BytesPerSecond]]
+    peak: Mapping[str, BytesPerSecond]
+    reducing: Mapping[str, BytesPerSecond]
+    multicast: Mapping[str, int]
+    multicast_ranks: int
+    blocks: int
+    cell: Bytes
+    copied: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Constants:
     """The constants of a version; `does` says which collectives the tuner may give to an algorithm."""
 
@@ -129,6 +150,7 @@ class Constants:
     channels: Channels
     links: Links
     speeds: Speeds
+    symmetric: Symmetric | None = None
 
 
 def row(table: Mapping[str, Row], capability: int) -> Row:

@@ -16,6 +16,8 @@ from commsim.errors import InputError
 from commsim.libraries.calibration import NOMINAL, Calibration, Case, calibration
 from commsim.libraries.library import LATENCY, Candidate, Floats, Timing
 from commsim.libraries.nccl.asked import Asked, Settings
+from commsim.libraries.nccl.constants import constants
+from commsim.libraries.nccl.symmetric import Windows
 from commsim.libraries.nccl.timed import Timed
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ class Nccl:
 
     `nvls` and `collnet` say whether in-network reduction is used where the machine has it: NCCL uses NVLS (in the
     scale-up domain) by default, CollNet (SHARP in the network) only when asked to. Without a `version` it is the newest
-    that takes the `algorithm` and `protocol` that are asked for.
+    that takes the `algorithm` and `protocol` that are asked for. `symmetric`: buffers are registered as symmetric
+    windows (2.27 on), for which NCCL takes other kernels wherever it has them (see `symmetric.Windows`).
     """
 
     name: str = "nccl"
@@ -40,6 +43,12 @@ class Nccl:
     algorithm: str | None = None
     protocol: str | None = None
     version: str = ""
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse symmetric windows in a version that knows none. InputError."""
+        if self.symmetric and constants(self.version).symmetric is None:
+            raise InputError("symmetric", f"NCCL {self.version}", "only 2.27 or newer has symmetric windows")
 
     def time(
         self, op: Collective, sizes: Floats, layout: Layout, topology: Topology, *, case: Case = NOMINAL
@@ -57,7 +66,12 @@ class Nccl:
         if not asked.ways:
             given = f"algorithm {self.algorithm or 'any'}, protocol {self.protocol or 'any'}"
             raise InputError(f"nccl: {op.name} of {layout.size} ranks", given, "NCCL has no such way of doing it")
-        return _timed(asked, self.fitted, case).timing(sizes)
+        found = _timed(asked, self.fitted, case).timing(sizes)
+        if not self.symmetric:
+            return found
+        question = ("symmetric", settings, op.name, layout)
+        windows = remembered(topology, question, lambda: Windows.of(op, asked.team, layout, topology))
+        return windows.beside(found, self.fitted, case) if windows else found
 
 
 @lru_cache(maxsize=4096)
