@@ -35,7 +35,7 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
     if setting.chunks.assumption:
         yield setting.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
-    yield f"the ranks of a collective need {show(MEETING, 's')} to meet before it starts"
+    yield f"the ranks of a collective need {show(MEETING, 's', 2)} to meet before it starts"
     yield f"the slowest of {setting.system.gpus:,} GPUs, whose rates differ by {SPREAD:.0%}, is waited for"
     yield from _of_software(setting)
     yield from _of_plan(setting)

@@ -101,6 +101,13 @@ def test_1f1b_bubble_of_equal_stages() -> None:
     assert found.seconds == 8 * (stage + last) + 3 * stage + sum(ENDS[0])
 
 
+def test_the_bound_is_the_step_where_the_last_stage_has_most_to_do() -> None:
+    """It begins after the stages before it and never waits; they take its last gradients, and the first one updates."""
+    found = steps(setting(LLAMA, Pipeline(4), global_batch=8), clockwork(0.0, memory=1e9))
+    assert found.rest.after[0] > 1
+    assert found.bound == pytest.approx(found.seconds, rel=1e-12)
+
+
 def test_messages_are_exposed_where_stages_wait_for_them() -> None:
     """GPipe, overlapped: p - 1 messages on the way there and p - 1 on the way back."""
     quiet, found = (timed(LLAMA, Pipeline(4), schedule="gpipe", each=each, global_batch=8) for each in (0.0, 2.0))
@@ -186,6 +193,8 @@ def test_gradients_hide_behind_the_last_backward_pass() -> None:
     assert rest.data.tolist() == [[pytest.approx(34 * CONTENTION)]]
     exposed = setting(LLAMA, Data(8, zero=0), overlap_data=False)
     assert rest_of(exposed).data.tolist() == [[34.0]]
+    alone = rest_of(setting(LLAMA, Data(2, zero=0), Pipeline(32))).data
+    assert alone[1:-1, 0].tolist() == [1.0] * 30, "behind what is the last gradient of a lone layer to hide?"
 
 
 def test_weights_are_gathered_before_the_first_stage_begins() -> None:
