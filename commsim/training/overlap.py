@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from commsim.training.axes import Behind
     from commsim.training.operations import Array
 
-CONTENTION = 0.43
+CONTENTION = 0.4
 """What a second of hidden communication costs the compute that hides it, s: 16 to 24 of 132 multiprocessors run NCCL's
 channels meanwhile (one channel is one multiprocessor), which share memory, power, and waves of tiles that no longer fit
 with what they leave. Fitted on published step times, range 0.3 to 0.5."""
