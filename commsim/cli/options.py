@@ -136,9 +136,19 @@ def library(
     sharp: Annotated[
         bool | None, typer.Option("--sharp/--no-sharp", rich_help_panel=_LIBRARY, help="Network switches reduce (no).")
     ] = None,
+    symmetric: Annotated[
+        bool | None,
+        typer.Option("--symmetric", rich_help_panel=_LIBRARY, help="Buffers are symmetric windows (NCCL 2.27 on)."),
+    ] = None,
 ) -> Library | None:
     """Return the library that does the collectives, None for the machine's own. InputError for options it has not."""
-    given = {"library-version": library_version, "calibration": calibrated, "nvls": nvls, "sharp": sharp}
+    given = {
+        "library-version": library_version,
+        "calibration": calibrated,
+        "nvls": nvls,
+        "sharp": sharp,
+        "symmetric": symmetric,
+    }
     if library is None and all(value is None for value in given.values()):
         return None
     if library == "ideal":
@@ -148,13 +158,15 @@ def library(
         refuse_for_ideal(given | {"calibration": None}, "gloo")
         return Gloo(figures=gloo_figures(calibrated or "gloo"))
     name = library or "nccl"
+    if symmetric and name != "nccl":
+        raise InputError("symmetric", f"--library {name}", "only nccl has symmetric windows")
     fitted = calibration(calibrated or name)
     if library_version is not None:
         if not re.fullmatch(r"\d+\.\d+(\.\d+)?", library_version):
             raise InputError("library-version", library_version, "a version such as 2.27 or 2.27.3 belongs here")
         if said := version_note(library_version):
             note(said)
-    return Nccl(name, fitted, nvls is not False, bool(sharp), version=library_version or "")
+    return Nccl(name, fitted, nvls is not False, bool(sharp), version=library_version or "", symmetric=bool(symmetric))
 
 
 _ONE_WAY = {

@@ -12,6 +12,7 @@ from commsim.hardware import shelf
 from commsim.hardware.catalogue import load
 from commsim.libraries.calibration import calibration
 from commsim.libraries.nccl import Nccl
+from commsim.libraries.nccl.constants import constants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +119,14 @@ def library(table: Measurement) -> Nccl:
         algorithm=_alone(_setting(said, "algorithm", "NCCL_ALGO")) if tuned else None,
         protocol=_alone(_setting(said, "protocol", "NCCL_PROTO")) if tuned else None,
         version=table.version,
+        symmetric=on_windows(table),
     )
+
+
+def on_windows(table: Measurement) -> bool:
+    """Tell whether its buffers were registered as symmetric windows; nccl-tests does so for NCCL 2.27 and newer."""
+    asked = table.settings.get("local_register") == "2" and LIBRARIES.get(table.library) == "nccl"
+    return asked and constants(table.version).symmetric is not None
 
 
 def _setting(said: Mapping[str, str], *names: str) -> str | None:

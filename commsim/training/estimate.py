@@ -12,6 +12,7 @@ from commsim.errors import InputError
 from commsim.figures import is_range
 from commsim.hardware.system import System
 from commsim.libraries.calibration import NOMINAL, Case
+from commsim.libraries.nccl import Nccl
 from commsim.libraries.own import own
 from commsim.training.assumptions import assumed
 from commsim.training.model import Model
@@ -91,7 +92,9 @@ class Estimate:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What the estimate takes for granted, one sentence each."""
-        return tuple(assumed(self.setting, self.step, self.library.name))
+        windows = isinstance(self.library, Nccl) and self.library.symmetric
+        name = f"{self.library.name} on symmetric windows" if windows else self.library.name
+        return tuple(assumed(self.setting, self.step, name))
 
     @cached_property
     def range(self) -> tuple[float, float] | None:

@@ -11,13 +11,14 @@ import numpy as np
 
 from commsim.errors import InputError
 from commsim.hardware.system import System
+from commsim.libraries.nccl import Nccl
 from commsim.libraries.nccl.team import of_gpus
-from commsim.libraries.own import own
+from commsim.libraries.own import OF_VENDOR, own
 from commsim.measurement.check.causes import Suspect, suspects
 from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
 from commsim.measurement.check.sense import nonsense
-from commsim.measurement.cluster import cluster, named
+from commsim.measurement.cluster import cluster, named, on_windows
 from commsim.units import counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def check(
 
     `system` is the machine, or its name with `changes` as `load` takes them; without it the machine is told by what the
     table says (see `cluster`), and on one that is not known only what is impossible anywhere is found. Whatever the
-    settings of the run were, it is held against `library` (NCCL, free to choose): settings and fallbacks are suspects.
+    settings of the run were, it is held against `library` (NCCL, free to choose): settings and fallbacks are suspects;
+    but how buffers were registered is part of what was measured.
     InputError when the table leaves open what was measured, when it has no rows, and when the machine is too small.
     """
     found = system if isinstance(system, System) else _at_its_best(table, system, changes)
@@ -108,10 +110,18 @@ def _checked(table: Measurement, system: System | None, library: Library | None)
         return _unknown(table, senseless, ALONE if table.ranks == 1 else UNKNOWN)
     if table.ranks > system.gpus:
         raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
-    expected = Expected(table, system, own(system, library))
+    expected = Expected(table, system, own(system, library) if library else _free(table, system))
     tolerance = OF_THE_MODEL if any(map(of_gpus, expected.kinds)) or system.nodes > 1 else WITHOUT_NVLINK
     held = Held(expected.sizes, expected.measured, expected.seconds, expected.least, tolerance, expected.factor)
     return dataclasses.replace(_judged(table, system, held, senseless), expected=expected)
+
+
+def _free(table: Measurement, system: System) -> Library:
+    """The library of the machine, free to choose for buffers that are registered as those of the table were."""
+    found = own(system)
+    if isinstance(found, Nccl) and found.name == OF_VENDOR["NVIDIA"] and on_windows(table):
+        return dataclasses.replace(found, symmetric=True)
+    return found
 
 
 def beside(table: Measurement, baseline: Measurement) -> Check:

@@ -6,10 +6,12 @@ and `env` holds the whole environment, of which only known settings are kept.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError
 from commsim.measurement import fields
+from commsim.measurement.readers.nccl_tests.lines import REGISTRATION
 from commsim.measurement.readers.nccl_tests.rows import Layout
 from commsim.measurement.readers.nccl_tests.run import Run
 from commsim.measurement.readers.nccl_tests.table import Table
@@ -68,13 +70,20 @@ def _preamble(document: Entry, source: str) -> Run:
     for kind in ("factor", "bytes"):
         if f"step_{kind}" in config:
             run.settings["step"] = f"{config[f'step_{kind}']}({kind})"
-    run.settings |= knobs(fields.texts(document, "env"))
+    run.settings |= knobs(fields.texts(document, "env")) | _registered(document)
     devices = fields.entries(config.get("devices", document.get("devices")), f"{source}: devices")
     run.devices = _devices(devices, config, f"{source}: devices")
     if document.get("nccl_version") is not None:
         run.version = version_of(fields.whole(document, "nccl_version", source))
     run.failures = [f"the run failed: {said[:160]}" for said in fields.texts(document, "errors")]
     return run
+
+
+def _registered(document: Entry) -> dict[str, str]:
+    """How buffers are registered, which only the arguments say."""
+    arguments = document.get("args")
+    found = re.findall(REGISTRATION, " ".join(map(str, arguments)) if isinstance(arguments, list) else "")
+    return {"local_register": found[-1]} if found else {}
 
 
 def _devices(devices: list[Entry], config: Entry, where: str) -> dict[int, tuple[int, str, str]]:

@@ -12,6 +12,8 @@ from commsim.measurement.dtypes import ITEM_BYTES
 
 _TYPES = "|".join(sorted(ITEM_BYTES, key=len, reverse=True))
 REDOPS = ("mulsum", "none", "prod", "sum", "max", "min", "avg")
+REGISTRATION = r"(?:^|\s)(?:-R|--local_register[ =])\s*([012])(?=\s|$)"
+"""How buffers are registered, as arguments say it: 2 stands for symmetric windows."""
 
 KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
     (kind, literal, re.compile(expression))
@@ -38,7 +40,9 @@ KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("transport", " via ", r"NCCL INFO Channel \d+.* via (P2P|SHM|NET/IB\w*)(?:/\S*?(GDRDMA))?"),
         ("multicast", "NVLS multicast", r"NVLS multicast support is not (available)"),
         ("library", "CCL version", r"(NCCL|RCCL) version\s*:?\s*(\d+\.\d+(?:\.\d+)?)(\S*)"),
+        ("symmetric", "[Symmetric]", r"NCCL INFO (\w+) \[Symmetric\]: \d+ Bytes -> Kernel"),
         ("op", "NCCL INFO", r"NCCL INFO (\w+): (?:opCount|\d+ Bytes -> Algo)"),
+        ("command", "_perf ", rf"_perf .*?{REGISTRATION}"),
     )
 )
 """Each kind of line: a text that it must hold, then its expression. An earlier kind wins."""

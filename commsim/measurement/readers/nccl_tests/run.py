@@ -136,3 +136,12 @@ class Run:
 
     def _op(self, found: re.Match[str]) -> None:
         self.ops.add(found[1])
+
+    def _command(self, found: re.Match[str]) -> None:
+        """What was typed, as some logs show it: how buffers were to be registered."""
+        self.settings["local_register"] = found[1]
+
+    def _symmetric(self, found: re.Match[str]) -> None:
+        """NCCL took a kernel for symmetric windows: buffers are registered so (-R 2)."""
+        self.ops.add(found[1])
+        self.settings["local_register"] = "2"
