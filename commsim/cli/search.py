@@ -21,7 +21,8 @@ from commsim.errors import InputError, PartialError
 from commsim.libraries.library import Library
 from commsim.tables.records import Record, records
 from commsim.training.configs.well_known import model as model_of
-from commsim.training.search.search import TOP, Found, Search
+from commsim.training.search.found import Found
+from commsim.training.search.search import TOP, Search
 from commsim.training.search.search import search as searched
 from commsim.training.search.sweep import Case, Outcome, searches
 from commsim.units import counted, show

@@ -33,7 +33,7 @@ def front(search: Search) -> Figure:
     axes.axvline(float(job.system.accelerator.memory) / GIGA, color=INK, lw=1, ls=":", label="memory of a GPU")
     _name(axes, search)
     axes.set(xlabel="memory of the fullest GPU, GB", ylabel="step time, s", ylim=(0, float(seconds[0]) * 2.05))
-    title = f"{job.model.name} on {counted(job.system.gpus, 'GPU')} of {job.system.name}: {search.best.text}"
+    title = f"{job.model.name} on {counted(job.system.gpus, 'GPU')} of {job.system.name}: {search.best.plan.text}"
     axes.set_title(f"{title}, {show(float(seconds[0]), 's', 3)}", loc="left", weight="bold", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
     sign(figure, f"{search.divide:,} plans divide, {len(search.ranking.space):,} fit; drawn are those timed")

@@ -47,7 +47,7 @@ def breakdown(estimate: Estimate) -> Figure:
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     title = f"{setting.model.name} on {counted(setting.system.gpus, 'GPU')} of {setting.system.name}"
     upper.set_title(f"{title}: {show(estimate.step_time, 's', 3)}, MFU {estimate.mfu:.1%}", loc="left", weight="bold")
-    sign(figure, ",".join(f"{axis.name}={axis.size}" for axis in setting.plan.axes))
+    sign(figure, setting.plan.text)
     return figure
 
 

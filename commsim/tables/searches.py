@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from commsim.tables.records import Record, records
-from commsim.training.search.search import Found, Search
+from commsim.training.search.found import Found
+from commsim.training.search.search import Search
 
 
 @records.register
@@ -15,7 +16,7 @@ def _search(search: Search) -> list[Record]:
 def _found(found: Found) -> list[Record]:
     return [
         {
-            "plan": found.text,
+            "plan": found.plan.text,
             "virtual_stages": found.plan.virtual,
             "zero": found.plan.zero,
             "micro_batch": found.recipe.micro_batch,

@@ -52,6 +52,11 @@ class Plan:
         kept = [given.pop(axis.name, axis) for axis in self.axes]
         return Plan(*kept, *given.values())
 
+    @property
+    def text(self) -> str:
+        """The axes as `--plan` takes them."""
+        return ",".join(f"{axis.name}={axis.size}" for axis in self.axes) or "data=1"
+
     def __repr__(self) -> str:
         return f"Plan({', '.join(map(repr, self.axes))})"
 

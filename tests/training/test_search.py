@@ -163,7 +163,8 @@ def test_mistakes(options: dict[str, Any], told: str) -> None:
 
 
 def test_nothing_fits_and_the_nearest_is_named() -> None:
-    with pytest.raises(InputError, match=r"none of [\d,]+ plans fits; the nearest, Plan\(Tensor.* needs \d+ GB of 85"):
+    plan = r"tensor=8 --zero \d --micro-batch 1 --recompute full"
+    with pytest.raises(InputError, match=rf"none of [\d,]+ plans fits; the nearest, {plan}, needs \d+ GB of 85"):
         search(cs.model("llama3.1-405b"), machine(8), global_batch=8)
 
 

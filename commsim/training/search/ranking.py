@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.errors import InputError
+from commsim.training.search.found import spelled
 from commsim.training.search.front import beaten, front
 from commsim.training.search.silent import Silent
 from commsim.training.search.table import Table
@@ -139,7 +140,8 @@ def _too_large(job: Job, plans: Space, memory: Floats) -> InputError:
     """The error that no plan fits."""
     nearest, most = int(np.argmin(memory)), float(job.system.accelerator.memory)
     needs = f"{show(memory[nearest], 'B', 3)} of {show(most, 'B', 3)}"
-    way, at_once = job.choices.recompute[int(plans.recompute[nearest])], int(plans.micro_batch[nearest])
-    plan = f"{plans.plan(nearest, job.recipe)} with micro-batch {at_once}, recompute {way}"
+    way = job.choices.recompute[int(plans.recompute[nearest])]
+    recipe = replace(job.recipe, micro_batch=int(plans.micro_batch[nearest]), recompute=way)
+    plan = spelled(plans.plan(nearest, recipe), recipe)
     expected = f"none of {len(plans):,} plans fits; the nearest, {plan}, needs {needs}"
     return InputError(f"search: {job.model.name}", f"{job.system.gpus} GPUs of {job.system.name}", expected)

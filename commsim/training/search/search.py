@@ -17,6 +17,7 @@ from commsim.training.fitting import modules, options
 from commsim.training.plan import Plan
 from commsim.training.search.choices import Choices
 from commsim.training.search.cuts import Cuts
+from commsim.training.search.found import Found
 from commsim.training.search.front import front
 from commsim.training.search.job import Job
 from commsim.training.search.ranking import REACH, Ranking, ranking
@@ -31,32 +32,8 @@ if TYPE_CHECKING:
     from commsim.hardware.system import System
     from commsim.libraries.library import Library
     from commsim.training.model import Model
-    from commsim.training.recipe import Recipe
 
 TOP = 10
-
-
-@dataclass(frozen=True)
-class Found:
-    """A plan of a search with the recipe that it runs: its step time, s, its memory, B, and why it is not the first."""
-
-    plan: Plan
-    recipe: Recipe
-    step_time: float
-    memory: float
-    why_not_first: str
-
-    def __str__(self) -> str:
-        """The plan and its options as the command line takes them."""
-        plan, recipe = self.plan, self.recipe
-        chunks = f" --virtual-stages {plan.virtual}" if plan.virtual > 1 else ""
-        again = "" if recipe.recompute == "none" else f" --recompute {recipe.recompute}"
-        return f"{self.text}{chunks} --zero {plan.zero} --micro-batch {recipe.micro_batch}{again}"
-
-    @property
-    def text(self) -> str:
-        """The axes as `--plan` takes them."""
-        return ",".join(f"{axis.name}={axis.size}" for axis in self.plan.axes) or "data=1"
 
 
 @dataclass(frozen=True, eq=False)

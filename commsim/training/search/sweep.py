@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from commsim.errors import CommsimError, LackError
 from commsim.hardware.catalogue import load
 from commsim.training.configs.well_known import model
-from commsim.training.search.search import Found, search
+from commsim.training.search.search import search
 from commsim.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from commsim.libraries.library import Library
+    from commsim.training.search.found import Found
 
 
 @dataclass(frozen=True)
