@@ -143,3 +143,17 @@ def test_alone_a_gpu_has_no_bandwidth(commsim: Callable[..., Answer], library: s
     (row,) = commsim(*job, "--json").document
     assert (row["ranks"], row["busbw_bytes_per_s"]) == (1, 0.0)
     assert commsim(*job).code == 0
+
+
+def test_symmetric_windows(commsim: Callable[..., Answer]) -> None:
+    """Kernels by NCCL's names in the place of protocols; --all lists them beside the ordinary ways."""
+    job = ("cost", "hgx-b200", "all_reduce", "--symmetric", "--sizes", "1KiB,1GiB")
+    rows = commsim(*job, "--json").document
+    assert [(row["algorithm"], row["protocol"]) for row in rows] == [
+        ("Symmetric", "AGxLLMC_R"),
+        ("Symmetric", "RSxLDMC_AGxSTMC"),
+    ]
+    every = commsim(*job, "--json", "--all").document
+    assert {row["algorithm"] for row in every} == {"Symmetric", "Ring", "Tree", "NVLS"}
+    assert [{key: row[key] for key in KEYS} for row in every if row["chosen"]] == rows
+    assert "registered as symmetric windows" in commsim(*job).out

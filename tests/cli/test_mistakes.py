@@ -152,6 +152,13 @@ MISTAKES = {
     f"{COST} --size 1K --library ideal --no-nvls": "leave this out",
     f"{COST} --size 1K --library ideal --library-version 2.27": "leave this out",
     f"{COST} --size 1K --library-version newest": "a version such as 2.27",
+    f"{COST} --size 1K --symmetric --library-version 2.26": "symmetric: 'NCCL 2.26'; only 2.27 or newer",
+    f"{COST} --size 1K --symmetric --nodes 2": "that NVLink joins in one domain belong here",
+    f"{COST} --size 1K --symmetric --algorithm ring": "'--algorithm ring'; NCCL has other kernels",
+    f"{COST} --size 1K --symmetric --library ideal": "leave this out",
+    f"{COST} --size 1K --symmetric --library rccl": "only nccl has symmetric windows",
+    "cost hgx-h100 all_to_all --size 1K --symmetric": "only all_reduce, all_gather, reduce_scatter of GPUs",
+    "cost hgx-h100 dispatch --tokens 9 --symmetric": "dispatch has no kernels for windows: leave this out",
     # figures
     f"{COST} --size 1K --plot {{folder}}/a.png": "a line needs more",
     f"{COST} --sizes 1K..2K --plot {{folder}}/a.gif": ".png, .svg, .pdf",

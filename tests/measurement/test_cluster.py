@@ -89,6 +89,22 @@ def test_collnet(table: Any) -> None:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(
+    ("version", "by", "value", "expected"),
+    [
+        ("2.27.5", "nccl", "2", [True]),
+        ("", "nccl", "2", [True]),
+        ("2.26.5", "nccl", "2", [False]),
+        ("2.27.5", "nccl", "1", [False]),
+        ("2.27.7", "rccl", "2", [False]),
+    ],
+)
+def test_symmetric_windows(table: Any, version: str, by: str, value: str, expected: list[bool]) -> None:  # noqa: ANN401
+    """nccl-tests registers buffers in the older way with a library that has no windows."""
+    said = dataclasses.replace(table(library=by), version=version, settings={"local_register": value})
+    assert [library(said).symmetric] == expected
+
+
+@pytest.mark.parametrize(
     ("devices", "system"),
     [
         (("NVIDIA H100 80GB HBM3",), "hgx-h100"),

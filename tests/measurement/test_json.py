@@ -307,3 +307,19 @@ def test_a_published_table(tmp_path: Path) -> None:
 def test_a_published_table_is_checked(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         read(tmp_path, table(**change))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["all_reduce_perf", "-R", "2"], "2"),
+        (["all_reduce_perf", "-R2", "-b", "8"], "2"),
+        (["all_reduce_perf", "--local_register=1"], "1"),
+        (["all_reduce_perf", "--local_register", "2"], "2"),
+        (["all_reduce_perf", "-b", "2"], None),
+        ("all_reduce_perf -R 2", None),
+    ],
+)
+def test_how_buffers_are_registered(tmp_path: Path, arguments: object, expected: str | None) -> None:
+    (found,) = read(tmp_path, run(args=arguments))
+    assert found.settings.get("local_register") == expected

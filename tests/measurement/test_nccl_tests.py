@@ -246,6 +246,19 @@ def test_settings_are_kept_and_places_are_not(read: Reading) -> None:
     assert "ada" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mpirun -np 8 ./build/all_reduce_perf -b 8 -e 8G -f 2 -g 1 -R 2 -c 0", "2"),
+        ("$ ./build/all_reduce_perf -b 8 --local_register=1 -g 8", "1"),
+        ("$ ./build/all_reduce_perf -b 8 -g 8", None),
+        ("gpu-a7:42:43 [0] NCCL INFO AllReduce [Symmetric]: 8 Bytes -> Kernel AllReduce_AGxLL_R nchannels 1", "2"),
+    ],
+)
+def test_how_buffers_are_registered(read: Reading, line: str, expected: str | None) -> None:
+    assert read.one(f"{line}\n{log()}").settings.get("local_register") == expected
+
+
 def test_largest_size_that_memory_allowed(read: Reading) -> None:
     reduced = log(high=8388608).replace("# Using", "# Reducing maxBytes to 3000000 due to memory limitation\n# Using")
     assert read.one(reduced).problems == ()

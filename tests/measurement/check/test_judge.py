@@ -232,3 +232,17 @@ def test_a_baseline_of_other_sizes() -> None:
     small, large = np.array([8.0, 16.0]), np.array([2.0**30, 2.0**31])
     with pytest.raises(InputError, match="sizes around those of the table"):
         beside(made("all_reduce", H100, [1e-5, 1e-5], small), made("all_reduce", H100, [1e-2, 2e-2], large))
+
+
+def test_windows_are_held_against_what_windows_take() -> None:
+    """Registered with -R 2, ordinary times are low at 64 KiB, and the kernels that did not run are named first."""
+    sizes, settings = np.array([2.0**14, 2.0**16]), {"local_register": "2", "NCCL_WIN_ENABLE": "0"}
+    windows, ordinary = (
+        Nccl(symmetric=on).time(ALL_REDUCE, sizes, Layout.first(8), H100.topology).seconds for on in (True, False)
+    )
+    assert check(made("all_reduce", H100, windows, sizes, library="nccl", settings=settings), H100).verdict == "good"
+    found = check(made("all_reduce", H100, ordinary * 1.05, sizes, library="nccl", settings=settings), H100)
+    assert found.verdict == "low"
+    assert (found.causes[0].cause.name, found.causes[0].evidence) == ("no-windows", "NCCL_WIN_ENABLE=0")
+    unregistered = check(made("all_reduce", H100, ordinary, sizes, library="nccl"), H100)
+    assert unregistered.verdict == "good"

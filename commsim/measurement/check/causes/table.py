@@ -66,6 +66,10 @@ def _without_nvls(library: Library) -> Library:
     return replace(library, nvls=False) if isinstance(library, Nccl) else library
 
 
+def _without_windows(library: Library) -> Library:
+    return replace(library, symmetric=False) if isinstance(library, Nccl) else library
+
+
 def _uneven(of: Expected) -> bool:
     return of.table.op in {ALL_TO_ALL, SEND_RECV} and any(size / of.table.ranks % ALIGNED for size in of.sizes)
 
@@ -77,6 +81,14 @@ CAUSES = (
         "measure again with -w 5 (warm-up iterations) and -n 20",
         lambda of: of.table.settings.get("warmup") == "0",
         settings=(r"\bwarmup=0\b",),
+    ),
+    Cause(
+        "no-windows",
+        "buffers were to be symmetric windows, and ordinary kernels ran",
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING must say [Symmetric]; unset NCCL_WIN_ENABLE and NCCL_CUMEM_ENABLE",
+        lambda of: isinstance(of.library, Nccl) and of.library.symmetric,
+        without=_without_windows,
+        settings=(r"NCCL_WIN_ENABLE\s*=\s*0", r"NCCL_CUMEM_ENABLE\s*=\s*0"),
     ),
     Cause(
         "nvls-off",
