@@ -171,6 +171,8 @@ def test_nothing_fits_and_the_nearest_is_named() -> None:
 def test_more_than_was_wanted_is_refused() -> None:
     with pytest.raises(InputError, match="search: top: 11; 1 to 10 belong here; search with top=11 for more"):
         everything("dense").top(11)
+    with pytest.raises(InputError, match="search: top: 0; 1 to 10 belong here"):
+        everything("dense").top(0)
 
 
 def test_names_in_place_of_values_are_told_what_makes_them() -> None:
