@@ -98,6 +98,10 @@ def test_the_first_is_the_quickest_and_the_front_falls() -> None:
     assert times == sorted(times)
     assert times[0] == np.nanmin(found.ranking.seconds)
     assert (found.best.why_not_first, all(one.why_not_first for one in found.top(10)[1:])) == ("", True)
+    slower = [(one, float(one.why_not_first.split("%")[0])) for one in found.top(10) if one.why_not_first[:1] == "+"]
+    assert slower, "each says by how many percent of the first"
+    for one, percent in slower:
+        assert percent == pytest.approx(100 * (one.step_time / times[0] - 1), abs=0.051)
     memory = [one.memory for one in found.pareto]
     assert memory == sorted(memory, reverse=True)
     assert found.pareto[0] == found.best
@@ -137,7 +141,7 @@ def test_why_names_what_takes_longer() -> None:
     first = Step(10.0, 8.0, 1.0, {"tensor": 0.5}, 0.5)
     other = Step(11.0, 7.5, 2.4, {"tensor": 0.5, "data": 0.1}, 0.5)
     assert why_slower(other, first) == "+10.0%: bubble +1.4 s, exposed data +100 ms, compute -500 ms"
-    assert why_slower(Step(10.004, 8.004, 1.0, {"tensor": 0.5}, 0.5), first) == "as fast, but not smaller"
+    assert why_slower(Step(10.004, 8.004, 1.0, {"tensor": 0.5}, 0.5), first) == "as fast as the first"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,12 @@ def test_nothing_fits_and_the_nearest_is_named() -> None:
     plan = r"tensor=8 --zero \d --micro-batch 1 --recompute full"
     with pytest.raises(InputError, match=rf"none of [\d,]+ plans fits; the nearest, {plan}, needs \d+ GB of 85"):
         search(cs.model("llama3.1-405b"), machine(8), global_batch=8)
+
+
+def test_of_equals_the_smallest_comes_first() -> None:
+    found = everything("dense")
+    alike = replace(found, ranking=found.ranking._replace(seconds=np.ones_like(found.ranking.seconds)))
+    assert alike.best.memory == found.ranking.memory.min()
 
 
 def test_more_than_was_wanted_is_refused() -> None:

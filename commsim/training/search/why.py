@@ -17,7 +17,7 @@ def why_slower(step: Step, first: Step) -> str:
     """Return by how much a step is slower than the first, and what of it takes longer, on one line."""
     more = step.seconds - first.seconds
     if more < _NOTHING * first.seconds:
-        return "as fast, but not smaller"
+        return "as fast as the first"
     ours, theirs = _parts(step), _parts(first)
     differ = {name: ours.get(name, 0.0) - theirs.get(name, 0.0) for name in {**theirs, **ours}}
     told = {name: by for name, by in differ.items() if abs(by) > _SMALL * first.seconds}
