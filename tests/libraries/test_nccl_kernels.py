@@ -25,9 +25,9 @@ def picked(capability: int, ranks: int, op: str, size: float, *, multicast: bool
     """Return kernel, blocks and microseconds that NCCL's model takes for a rank's buffer."""
     kernels = [one for one in KERNELS if one.op.name == op and (multicast or not one.multicast)]
     belief = Belief.of([Belief.of_kernel(one, ranks, capability, known()) for one in kernels])
-    buffers = np.array([float(size)])
-    row = int(np.argmin(belief.weighed(buffers)[:, 0]))
-    return kernels[row].name, int(belief.blocks(buffers)[row, 0]), float(belief.seconds(buffers)[row, 0]) * 1e6
+    found = belief.launched(np.array([float(size)]))
+    row = int(np.argmin(found.weighed[:, 0]))
+    return kernels[row].name, int(found.blocks[row, 0]), float(found.seconds[row, 0]) * 1e6
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,8 @@ def test_picks_of_nccl_itself(
 def test_blocks_are_the_fewest_near_the_quickest(kernel: Kernel, ranks: int, capability: int) -> None:
     belief = Belief.of_kernel(kernel, ranks, capability, known())
     sizes = np.geomspace(1024, 2**34, 40)
-    blocks, seconds = belief.blocks(sizes)[0], belief.seconds(sizes)[0]
+    found = belief.launched(sizes)
+    blocks, seconds = found.blocks[0], found.seconds[0]
     each = belief.base.T + softened(belief.moved.T * sizes / belief.rate[0][:, None])
     assert (seconds <= each[-1] * 1.0251).all()
     fewer = blocks > 1

@@ -36,7 +36,7 @@ _LL_PART = 2.0**14
 def streaming(one: Rates, name: str) -> Streaming:
     """Return what a ring, a tree or their like costs; `name` is NCCL's of the algorithm."""
     of, protocol, older = one.of, one.protocol, one.fitted.older if one.older else None
-    rate, kind = _busiest(one, one.per_byte())
+    rate, kind = busiest(one, one.per_byte())
     if name == "Ring" and of.team.rings:
         reached = one.inside.efficiency * protocol.payload * one.case.factor(of.team.inside)
         found = of.op.factor(of.team.ranks) / (of.team.rings * reached)
@@ -62,8 +62,8 @@ def switched(one: Rates, name: str) -> Switched:
     of, switching = one.of, one.fitted.switching
     per_byte = one.per_byte("in_network")
     near = np.array([link.kind == of.team.inside for link in of.cost.kinds])
-    inside, kind = _busiest(one, per_byte * near)
-    rate, other = _busiest(one, per_byte * ~near)
+    inside, kind = busiest(one, per_byte * near)
+    rate, other = busiest(one, per_byte * ~near)
     beyond = float(switching.network) + float(of.cost.steps[:, 1].sum()) * one.nic if of.team.nodes > 1 else 0.0
     halved = name == "NVLSTree" and of.team.nodes >= _FAR
     many, some, few = _LOOPS[name]
@@ -86,7 +86,7 @@ def switched(one: Rates, name: str) -> Switched:
 def sent(one: Rates) -> Sent:
     """Return what sends and receives cost (NCCL 2.30, src/enqueue.cc: p2p channels and parts)."""
     of, team, sending = one.of, one.of.team, one.fitted.sending
-    rate, kind = _busiest(one, one.per_byte(sending=True))
+    rate, kind = busiest(one, one.per_byte(sending=True))
     everyone = of.op is ALL_TO_ALL
     near = team.nodes == 1
     peers = (team.ranks - 1 if everyone else 1) if near else (team.ranks - team.local if everyone else 1)
@@ -158,8 +158,8 @@ def _hands_on_whole_slots(team: Team) -> bool:
     return comm is not None and comm.capability >= _HOPPER and numbers(comm.constants.version) >= _WHOLE
 
 
-def _busiest(one: Rates, per_byte: Floats) -> tuple[float, int]:
-    """What a byte takes on the busiest links, s, and their kind: stages that follow each other add up."""
+def busiest(one: Rates, per_byte: Floats) -> tuple[float, int]:
+    """Return what a byte takes on the busiest links, s, and their kind: stages that follow each other add up."""
     slowest = per_byte.max(axis=1)
     rate = float(slowest.max() if one.of.cost.streaming else slowest.sum())
     return rate, int(np.argmax(per_byte[int(np.argmax(slowest))]))

@@ -7,7 +7,7 @@ rate of so many blocks. It serves to choose; how long a kernel takes is another 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,19 @@ KERNELS = (
 domains (2.29 on) count microseconds as seconds: neither is here."""
 
 
+class Launched(NamedTuple):
+    """Kernels, each on the fewest `blocks`[kernel, size] that are nearly the quickest.
+
+    `seconds` is the time that NCCL believes in, `weighed` what it compares: that, and a share of it more for each
+    block, both in its single precision. `passing` is what the blocks take for the bytes alone, s.
+    """
+
+    blocks: Ints
+    seconds: Floats
+    weighed: Floats
+    passing: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class Belief(Columns):
     """What NCCL believes of kernels: columns [kernel, 1], and the `rate`[kernel, blocks - 1], B/s, of so many blocks.
@@ -113,27 +126,16 @@ class Belief(Columns):
             rate=_softmin(blocks * block * kernel.width(ranks), peak, block)[None],
         )
 
-    def blocks(self, buffers: Floats) -> Ints:
-        """Return the blocks[kernel, size] for buffers[size] of a rank, B: the fewest that are nearly the quickest."""
-        return self._fewest(buffers)[1]
-
-    def seconds(self, buffers: Floats) -> Floats:
-        """Return the time[kernel, size] that NCCL believes in, s."""
-        return self._fewest(buffers)[0] * 1e-6
-
-    def weighed(self, buffers: Floats) -> Floats:
-        """Return what NCCL compares[kernel, size]: time, and a share more of it for each block."""
-        times, blocks = self._fewest(buffers)
-        weighed: Floats = times * (np.float32(1) + np.float32(_PENALTY) * blocks.astype(np.float32))
-        return weighed
-
-    def _fewest(self, buffers: Floats) -> tuple[Floats, Ints]:
-        """Microseconds, and the blocks, for which NCCL keeps single-precision numbers."""
+    def launched(self, buffers: Floats) -> Launched:
+        """Return what NCCL would launch each kernel with for buffers[size] of a rank, B: see `Launched`."""
         passing = self.moved[:, :, None] * buffers / self.rate[:, :, None]
         times = (self.base[:, :, None] + softened(passing)) * 1e6
         near = times <= _NEAR * times[:, -1:].astype(np.float32)
         fewest = np.argmax(near, axis=1)
-        return np.take_along_axis(times, fewest[:, None], axis=1)[:, 0].astype(np.float32), fewest + 1
+        taken = np.take_along_axis(times, fewest[:, None], axis=1)[:, 0].astype(np.float32)
+        weighed = taken * (np.float32(1) + np.float32(_PENALTY) * (fewest + 1).astype(np.float32))
+        moving = np.take_along_axis(passing, fewest[:, None], axis=1)[:, 0]
+        return Launched(fewest + 1, taken.astype(np.float64) * 1e-6, weighed, moving)
 
 
 def softened(passing: Floats) -> Floats:

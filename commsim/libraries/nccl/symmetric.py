@@ -7,6 +7,7 @@ that model's peaks are above the wire. As it is with NCCL, a kernel that serves 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,12 @@ from commsim.collectives.algorithms import ALGORITHMS, can_reduce
 from commsim.collectives.kinds import ALL_GATHER, ALL_REDUCE
 from commsim.collectives.price import priced
 from commsim.libraries.library import CHANNELS, Candidate
-from commsim.libraries.nccl.constants import ARCHITECTURES, row
+from commsim.libraries.nccl.columns import busiest
+from commsim.libraries.nccl.constants import ARCHITECTURES
 from commsim.libraries.nccl.kernels import KERNELS, Belief, Kernel, softened
 from commsim.libraries.nccl.rates import Priced, Rates
 from commsim.libraries.nccl.team import of_gpus
-from commsim.libraries.nccl.timing import limits
+from commsim.libraries.nccl.timing import Columns, limits
 
 if TYPE_CHECKING:
     from commsim.collectives.kinds import Collective
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from commsim.libraries.nccl.communicator import Communicator
     from commsim.libraries.nccl.constants import Symmetric
     from commsim.libraries.nccl.team import Team
+    from commsim.libraries.nccl.timing import Timed
 
 SYMMETRIC = "Symmetric"
 """What its kernels are called among NCCL's ways; which one it is stands in the place of the protocol."""
@@ -43,18 +46,20 @@ _LL_LIMIT, _LIMIT = 2.0**31, 2.0**36
 
 @dataclass(frozen=True)
 class Served:
-    """A kernel that serves a group, and what it moves: its price for each of `times` bytes of the size."""
+    """A kernel that serves a group: a call costs `base`, each byte of the size the price of `times` bytes."""
 
     kernel: Kernel
     priced: Priced
     times: float
+    base: float
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """An operation of a group on symmetric windows: the kernels that serve it, and what NCCL believes of them.
+    """An operation of a group on symmetric windows: what serves it, and what NCCL believes of its kernels.
 
-    `copied` is how the copy engines gather, where NCCL lets them do so by itself: above `engines` bytes of a rank.
+    The copy engines are the last of what is `served`, where NCCL lets them gather by itself: above `engines` bytes of a
+    rank. Buffers count in whole cells of `cell` bytes.
     """
 
     op: Collective
@@ -62,7 +67,6 @@ class Windows:
     served: tuple[Served, ...]
     belief: Belief
     cell: float
-    copied: Served | None = None
     engines: float = np.inf
 
     @classmethod
@@ -78,72 +82,79 @@ class Windows:
         if comm is None or known is None or not kernels or not _joined(comm, layout, topology):
             return None
         many = _multicast(comm, known, layout, topology)
-        served = tuple(_served(one, team, layout, topology) for one in kernels if many or not one.multicast)
-        beliefs = [Belief.of_kernel(one.kernel, team.ranks, comm.capability, known) for one in served]
-        found = cls(op, team, served, Belief.of(beliefs), known.cell)
+        able = [one for one in kernels if many or not one.multicast]
+        belief = Belief.of(Belief.of_kernel(one, team.ranks, comm.capability, known) for one in able)
+        pairs = zip((_served(one, team, layout, topology) for one in able), belief.base[:, 0].tolist())
+        served = tuple(replace(one, base=base) for one, base in pairs)
+        found = cls(op, team, served, belief, known.cell)
         engines = [name for name in known.copied if ARCHITECTURES[name] <= comm.capability]
         if op is not ALL_GATHER or not engines:
             return found
         stores = next(one for one in served if not one.kernel.short and not one.kernel.multicast)
-        return replace(found, copied=stores, engines=float(_ITEM * row(known.copied, comm.capability)))
+        copied = replace(stores, kernel=replace(stores.kernel, name=COPIED))
+        return replace(found, served=(*served, copied), engines=float(_ITEM * known.copied[engines[-1]]))
 
     def beside(self, ordinary: Timing, fitted: Calibration, case: Case) -> Timing:
         """Return the timing with these kernels among its candidates, and chosen wherever NCCL takes one of them."""
         sizes = np.maximum(ordinary.sizes, 1.0)
-        candidates = self._candidates(sizes, fitted, case)
+        buffers = sizes if self.op is ALL_REDUCE else sizes / self.team.ranks
+        launched = self.belief.launched(np.ceil(buffers / self.cell) * self.cell)
         first = len(ordinary.candidates)
-        chosen = np.where(sizes < _LIMIT, first + self._chosen(sizes), ordinary.chosen)
+        chosen = np.where(sizes < _LIMIT, first + self._chosen(sizes, launched.weighed), ordinary.chosen)
+        seconds, limit = _carried(self, fitted, case).seconds(sizes, launched.passing)
+        candidates = (
+            Candidate(SYMMETRIC, one.kernel.name, one.priced.cost, seconds[row], limit[row])
+            for row, one in enumerate(self.served)
+        )
         return replace(ordinary, candidates=(*ordinary.candidates, *candidates), chosen=chosen)
 
-    def _chosen(self, sizes: Floats) -> Ints:
-        """The row[size] of these that NCCL takes, the copy engines' the last."""
-        weighed = self.belief.weighed(self._buffers(sizes))
-        short = np.array([[one.kernel.short] for one in self.served])
+    def _chosen(self, sizes: Floats, weighed: Floats) -> Ints:
+        """The row[size] of what serves that NCCL takes."""
+        short = np.array([[one.kernel.short] for one in self.served[: len(weighed)]])
         best = np.argmin(np.where(short & (sizes >= _LL_LIMIT), np.inf, weighed), axis=0)
-        found: Ints = np.where(sizes / self.team.ranks > self.engines, len(self.served), best)
+        found: Ints = np.where(sizes / self.team.ranks > self.engines, len(weighed), best)
         return found
 
-    def _buffers(self, sizes: Floats) -> Floats:
-        """The bytes of a rank's buffer (its part, of a gather or scatter), in whole cells."""
-        buffers = sizes if self.op is ALL_REDUCE else sizes / self.team.ranks
-        whole: Floats = np.ceil(buffers / self.cell) * self.cell
-        return whole
 
-    def _candidates(self, sizes: Floats, fitted: Calibration, case: Case) -> list[Candidate]:
-        """The kernels, each with its time, and the copy engines."""
-        buffers = self._buffers(sizes)
-        blocks = self.belief.blocks(buffers) - 1
-        rate = np.take_along_axis(self.belief.rate, blocks, axis=1)
-        copied = self.belief.moved * buffers / rate
-        found = [
-            _candidate(one, base, passing, sizes, Rates(one.priced, fitted, case))
-            for one, base, passing in zip(self.served, self.belief.base[:, 0], copied)
-        ]
-        if self.copied is None:
-            return found
-        base = float(self.belief.base[self.served.index(self.copied), 0])
-        by = _candidate(self.copied, base, np.zeros(len(sizes)), sizes, Rates(self.copied.priced, fitted, case))
-        return [*found, replace(by, protocol=COPIED)]
+@dataclass(frozen=True, eq=False)
+class Carried(Columns):
+    """What serves, with a calibration: a call costs `base`, a byte takes `rate` on the busiest link, of kind `kind`.
+
+    Blocks of a kernel copy `hastened` times as fast as NCCL believes.
+    """
+
+    base: Floats
+    rate: Floats
+    kind: Floats
+    hastened: Floats
+
+    def seconds(self, sizes: Floats, passing: Floats) -> Timed:
+        """Return time[row, size] and what limits it; `passing`[kernel, size] is what blocks take for the bytes, s."""
+        copied = np.zeros((len(self.base), len(sizes)))
+        copied[: len(passing)] = passing
+        copied = copied / self.hastened
+        carried = sizes * self.rate
+        moving = softened(np.maximum(carried, copied))
+        return self.base + moving, limits(self.base, moving, np.where(carried >= copied, self.kind, CHANNELS))
 
 
-def _candidate(of: Served, base: float, passing: Floats, sizes: Floats, rates: Rates) -> Candidate:
-    """A kernel, that takes `base` and what its blocks take for the bytes, or the links if those are slower."""
-    per_byte = rates.per_byte("in_network" if of.kernel.reduces else "efficiency") * of.times
-    slowest = per_byte.max(axis=1)
-    cost = of.priced.cost
-    carried = sizes * float(slowest.max() if cost.streaming else slowest.sum())
-    copied = passing / rates.hastened
-    moving = softened(np.maximum(carried, copied))
-    kind = int(np.argmax(per_byte[int(np.argmax(slowest))]))
-    limit = limits(np.full(len(sizes), base), moving, np.where(carried >= copied, kind, CHANNELS))
-    return Candidate(SYMMETRIC, of.kernel.name, cost, base + moving, limit)
+@lru_cache(maxsize=4096)
+def _carried(windows: Windows, fitted: Calibration, case: Case) -> Carried:
+    """What serves with a calibration, in a case of the machine, remembered."""
+    return Carried.of(_row(one, Rates(one.priced, fitted, case)) for one in windows.served)
+
+
+def _row(of: Served, rates: Rates) -> Carried:
+    rate, kind = busiest(rates, rates.per_byte("in_network" if of.kernel.reduces else "efficiency"))
+    return Carried(*(np.array([[value]]) for value in (of.base, rate * of.times, kind, rates.hastened)))
 
 
 def _served(kernel: Kernel, team: Team, layout: Layout, topology: Topology) -> Served:
     op = ALL_GATHER if kernel.gathers else kernel.op
     cost = priced(kernel.algorithm, op, layout, topology)
     protocol = "LL" if kernel.short else "Simple"
-    return Served(kernel, Priced(kernel.op, team, protocol, cost, topology.meshed), team.ranks if kernel.gathers else 1)
+    price = Priced(kernel.op, team, protocol, cost, topology.meshed)
+    return Served(kernel, price, team.ranks if kernel.gathers else 1, base=0.0)
 
 
 def _joined(comm: Communicator, layout: Layout, topology: Topology) -> bool:
