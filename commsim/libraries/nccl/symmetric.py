@@ -84,8 +84,8 @@ class Windows:
         many = _multicast(comm, known, layout, topology)
         able = [one for one in kernels if many or not one.multicast]
         belief = Belief.of(Belief.of_kernel(one, team.ranks, comm.capability, known) for one in able)
-        pairs = zip((_served(one, team, layout, topology) for one in able), belief.base[:, 0].tolist())
-        served = tuple(replace(one, base=base) for one, base in pairs)
+        bases = belief.base[:, 0].tolist()
+        served = tuple(_served(one, base, team, layout, topology) for one, base in zip(able, bases))
         found = cls(op, team, served, belief, known.cell)
         engines = [name for name in known.copied if ARCHITECTURES[name] <= comm.capability]
         if op is not ALL_GATHER or not engines:
@@ -149,12 +149,13 @@ def _row(of: Served, rates: Rates) -> Carried:
     return Carried(*(np.array([[value]]) for value in (of.base, rate * of.times, kind, rates.hastened)))
 
 
-def _served(kernel: Kernel, team: Team, layout: Layout, topology: Topology) -> Served:
+def _served(kernel: Kernel, base: float, team: Team, layout: Layout, topology: Topology) -> Served:
+    """A kernel whose call costs `base`, with its price."""
     op = ALL_GATHER if kernel.gathers else kernel.op
     cost = priced(kernel.algorithm, op, layout, topology)
     protocol = "LL" if kernel.short else "Simple"
     price = Priced(kernel.op, team, protocol, cost, topology.meshed)
-    return Served(kernel, price, team.ranks if kernel.gathers else 1, base=0.0)
+    return Served(kernel, price, team.ranks if kernel.gathers else 1, base)
 
 
 def _joined(comm: Communicator, layout: Layout, topology: Topology) -> bool:
