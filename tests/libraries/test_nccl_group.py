@@ -53,6 +53,26 @@ def test_the_communicator_of_all_is_that_of_the_system() -> None:
     assert (found.ranks, found.nodes, found.graphs, found.cpu) == (said.ranks, said.nodes, said.graphs, said.cpu)
 
 
+def test_a_rack_is_one_node_to_versions_that_know_it_unless_it_is_switched_off() -> None:
+    """Each host was a node of NCCL before MNNVL (2.19 and older); NCCL_MNNVL_ENABLE=0 makes it one again."""
+    rack = load("gb200-nvl72").topology
+    nodes = [
+        found.nodes
+        for knobs, version in ((Knobs(), ""), (Knobs(mnnvl_enable=0), ""), (Knobs(), "2.19"))
+        if (found := communicator(Layout.first(72), rack, knobs, version))
+    ]
+    assert nodes == [1, 18, 18]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "on", "channels"), [("infiniband", False, 0), ("infiniband", True, 8), ("roce", True, 0)]
+)
+def test_switches_reduce_where_they_can_and_are_asked_to(fabric: str, on: bool, channels: int) -> None:  # noqa: FBT001
+    found = communicator(Layout.first(32), load("hgx-h100", nodes=4, fabric=fabric).topology, Knobs(collnet_enable=on))
+    assert found is not None
+    assert found.graphs.collnet_chain.channels == found.graphs.collnet_direct.channels == channels
+
+
 def test_who_is_no_communicator() -> None:
     """Other GPUs, switches that NCCL's XML has no words for, and groups that sit unevenly."""
     for name in ("mi300x", "dgx-2"):

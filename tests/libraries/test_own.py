@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import commsim as cs
@@ -20,6 +22,12 @@ GIB = 2**30
 @pytest.mark.parametrize(("system", "name"), [("hgx-h100", "nccl"), ("mi300x", "rccl"), ("groq3-lpx", "nccl")])
 def test_the_vendors_unless_said(system: str, name: str) -> None:
     assert own(load(system)) == Nccl(name, calibration(name))
+    assert own(load(system), Nccl(name, nvls=False)) == Nccl(name, nvls=False), "as it is given, where it runs"
+
+
+def test_a_vendor_without_a_library_here_gets_nccl() -> None:
+    machine = load("hgx-h100")
+    assert own(replace(machine, accelerator=replace(machine.accelerator, vendor="Other"))) == Nccl()
 
 
 @pytest.mark.parametrize(("system", "library"), [("hgx-h100", RCCL), ("mi300x", Nccl())])

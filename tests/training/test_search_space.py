@@ -10,6 +10,7 @@ import pytest
 from commsim.errors import InputError
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
 from commsim.training.configs.well_known import model
+from commsim.training.pipeline.program import MOST
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.search.choices import Choices
@@ -62,12 +63,28 @@ def _is_taken(known: Any, system: Any, sizes: Coordinates, options: dict[str, An
         ("qwen3-8b", 6, {"global_batch": 6, "sequence": 30}),
         ("llama3.1-8b", 8, {"global_batch": 8, "schedule": "zero-bubble"}),
         ("llama3.1-8b", 8, {"global_batch": 8, "schedule": "gpipe"}),
+        ("llama3.1-8b", 4, {"global_batch": 4, "schedule": "interleaved"}),
     ],
 )
 def test_they_are_what_a_setting_takes(name: str, gpus: int, options: dict[str, Any]) -> None:
     """The rules of the search are those of `fitting.misfits`."""
     found = space(model(name), Recipe(**options), gpus, Choices(zero=(1,), recompute=("none",)))
     assert sorted(rows(found)) == sorted(tried(name, gpus, options))
+
+
+def test_a_module_that_predicts_may_have_a_stage_of_its_own() -> None:
+    """DeepSeek-V3 has 61 layers and one such module: 62 stages, not 63."""
+    known = model("deepseek-v3")
+    found = space(known, Recipe(global_batch=62), 62, Choices(pipeline=(62,)))
+    assert {int(stages) for stages in found.pipeline} == {62}
+    with pytest.raises(InputError, match="no plan divides"):
+        space(known, Recipe(global_batch=63), 63, Choices(pipeline=(63,)))
+
+
+def test_as_many_micro_batches_as_can_be_compiled() -> None:
+    """One stage, one chunk: 2^20 micro-batches are the most, so that twice as many sequences come two at once."""
+    most = {batch: space(model("llama3.1-8b"), Recipe(global_batch=batch), 1, Choices()) for batch in (MOST, 2 * MOST)}
+    assert [int(found.micro_batch.min()) for found in most.values()] == [1, 2]
 
 
 def test_each_stands_once_with_each_way_to_shard_and_to_recompute() -> None:
