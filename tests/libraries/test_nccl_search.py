@@ -20,6 +20,7 @@ from commsim.libraries.nccl.search.bound import Bound
 from commsim.libraries.nccl.search.detect import detect
 from commsim.libraries.nccl.search.devices import Kind
 from commsim.libraries.nccl.search.paths import Paths
+from commsim.libraries.nccl.search.room import Room
 from tests.libraries.graphs import KINDS, configurations, printed, switches
 
 if TYPE_CHECKING:
@@ -182,6 +183,20 @@ def test_peers_behind_a_host_bridge_go_over_memory() -> None:
     way = paths.way(machine.gpus[0], machine.gpus[1])
     assert (way.path, [link.target.kind for link in way.links]) == (Path.PHB, [Kind.CPU, Kind.GPU])
     assert paths.hops(machine.gpus[0], machine.gpus[1]) == 4
+
+
+def test_gpus_that_write_through_an_intel_bridge_cost_its_links_more() -> None:
+    """Six fifths, whoever they write to; a NIC's own writes do not. What is left is whole MB/s: 48,000 - 1,441.2."""
+    machine, paths = ways(box([[gpu(0), gpu(1), nic(0)]]))
+    (first, second), port, room = machine.gpus, machine.nets[0], Room(paths)
+    assert [one.factor for one in room.leg(first, second).charges] == [1.2, 1.2]
+    assert [one.factor for one in room.leg(first, port).charges] == [1.2, 1.2, 1.0]
+    assert [one.factor for one in room.leg(port, first).charges] == [1.0, 1.0, 1.0]
+    there = room.leg(first, second).charges
+    assert room.take(there, 1201.0)
+    assert [room.left[one.link] for one in there] == [46_559, 46_559]
+    room.give(there, 1201.0)
+    assert room.left == room.empty
 
 
 def test_gpus_wired_to_each_other_pass_on() -> None:

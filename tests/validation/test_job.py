@@ -73,9 +73,18 @@ def test_a_rack_of_experts() -> None:
         ({"recompute_mode": "selective"}, "recompute", "selective"),
         ({"recompute_mode": "selective", "recompute_modules": "act,norm"}, "recompute", "activation+layernorm"),
         ({"recompute_mode": "full", "recompute_every": 2}, "recompute_layers", 8),
+        (
+            {"recompute_mode": "full", "recompute_every": 3},
+            "recompute_layers",
+            6,
+        ),  # the first of 16 layers, the 4th ...
+        ({"recompute_mode": "none", "recompute_every": 2}, "recompute", "none"),
+        ({"framework": "Megatron-Bridge"}, "unfused", "clamp"),
+        ({"framework": "Megatron-Bridge", "number_format": "fp8"}, "unfused", ""),
         ({"overlap_pipeline": False}, "overlap_pipeline", False),
         ({"number_format": "fp8", "framework": "NeMo/Megatron-Core"}, "weight_bytes", 1.0),
         ({"number_format": "fp8"}, "weight_bytes", 2.0),
+        ({"number_format": "bf16", "framework": "NeMo/Megatron-Core"}, "weight_bytes", 2.0),
     ],
 )
 def test_columns_become_options(changes: dict[str, Any], name: str, expected: object) -> None:
@@ -88,6 +97,7 @@ def test_columns_become_options(changes: dict[str, Any], name: str, expected: ob
         ({"zero_stage": 3, "shard_ranks": 2}, Data(4, zero=3, shard=2)),
         ({"shard_ranks": 1}, Data(4, zero=0)),
         ({"cp": 2, "dp": 2, "shard_ranks": 4}, Data(2, zero=1, shard=2)),  # context ranks shard as well
+        ({"cp": 2, "dp": 2, "shard_ranks": 2}, Data(2, zero=1, shard=2)),  # which may be the data ranks alone
     ],
 )
 def test_sharding(changes: dict[str, Any], expected: Data) -> None:
