@@ -77,7 +77,7 @@ def test_a_rack_of_experts() -> None:
             {"recompute_mode": "full", "recompute_every": 3},
             "recompute_layers",
             6,
-        ),  # the first of 16 layers, the 4th ...
+        ),  # 1st of 16, 4th ...
         ({"recompute_mode": "none", "recompute_every": 2}, "recompute", "none"),
         ({"framework": "Megatron-Bridge"}, "unfused", "clamp"),
         ({"framework": "Megatron-Bridge", "number_format": "fp8"}, "unfused", ""),
