@@ -132,9 +132,9 @@ def _document(found: list[Check]) -> dict[str, Any]:
 
 
 def _shown(one: Check) -> list[RenderableType]:
-    where = f"{counted(one.system.nodes, 'node')} of {one.system.name}" if one.system else "unknown machine"
+    where = f", {counted(one.system.nodes, 'node')} of {one.system.name}" if one.system else ""
     against = "expected" if one.system else "baseline"
-    title = f"{one.table.op.name} on {counted(one.table.ranks, 'rank')}, {where if one.system else ''}".rstrip(", ")
+    title = f"{one.table.op.name} on {counted(one.table.ranks, 'rank')}{where}"
     known = one.rows[0].expected is not None
     columns = (f">{against}", ">right from") if known else ()
     listed = table(">size", ">busbw GB/s", *columns, "verdict", title=escape(title))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _WHAT = "what `commsim estimate` takes, in quotes, or a file that holds it"
 _CHANGE = re.compile(r"([a-z][a-z_-]*)=(.+)", re.DOTALL)
 LONGEST_FILE = 64_000
+NOTHING = 1e-9
+"""Seconds that sums in another order leave between two equal times, and no step has."""
 
 
 def compare(
@@ -155,4 +157,6 @@ def _changes(found: Difference) -> RenderableType:
 
 
 def _signed(seconds: float) -> str:
-    return f"{'-' if seconds < 0 else '+'}{show(abs(seconds), 's', 3)}" if seconds else "0"
+    if abs(seconds) < NOTHING:
+        return "0"
+    return f"{'-' if seconds < 0 else '+'}{show(abs(seconds), 's', 3)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from commsim.cli.check import MOST_SUSPECTS
 from tests.validation.tables import MIB, published, write
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def test_good(commsim: Callable[..., Answer], two: Callable[..., Path]) -> None:
     answer = commsim("check", two(440e9))
     assert (answer.code, answer.err) == (0, "")
     assert "good: 10" in answer.out
+    title, header = answer.out.splitlines()[:2]
+    assert (title, "expected" in header) == ("all_reduce on 16 ranks, 2 nodes of hgx-h100", True)
     assert "likely causes" not in answer.out
 
 
@@ -45,6 +48,13 @@ def test_low_with_its_causes(commsim: Callable[..., Answer], two: Callable[..., 
     assert answer.code == 1
     assert "likely causes" in answer.out
     assert "1.  one NIC of a node is used instead of all" in answer.out
+
+
+def test_the_likeliest_causes_are_shown_and_all_of_them_told(
+    commsim: Callable[..., Answer], two: Callable[..., Path]
+) -> None:
+    found = commsim("check", two(250e9), "--json").document["causes"]
+    assert len(found) > MOST_SUSPECTS == commsim("check", two(250e9)).out.count("try: ")
 
 
 def test_document(commsim: Callable[..., Answer], two: Callable[..., Path]) -> None:
@@ -112,6 +122,8 @@ def test_baseline(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     answer = commsim("check", now, "--baseline", then)
     assert answer.code == 1
     assert "91% of the expected bandwidth" in answer.out
+    title, header = answer.out.splitlines()[:2]
+    assert (title, "baseline" in header) == ("all_reduce on 16 ranks", True)
     assert commsim("check", then, "--baseline", then).code == 0
 
 

@@ -19,6 +19,13 @@ def test_two_jobs(commsim: Callable[..., Answer]) -> None:
     answer = commsim("compare", JOB, f"{JOB} --recompute full")
     assert (answer.code, answer.err) == (0, "")
     assert "changed alone in A" in answer.out
+    found = commsim("compare", JOB, f"{JOB} --recompute full", "--json").document
+    ours, theirs = (found[side]["step_time_s"] for side in ("a", "b"))
+    shown = {line.split()[0]: line.split()[-1] for line in answer.out.splitlines() if line}
+    assert shown["exposed:"] == "0", "sums in another order differ by less than a nanosecond"
+    assert shown["recompute"] == f"{theirs / ours - 1:+.1%}", "slower than A by so much of A"
+    assert shown["tokens/s/GPU"] == f"{ours / theirs - 1:+.1%}"
+    assert f"+{(theirs - ours) * 1e3:.3g} ms" in answer.out
     assert [line for line in answer.out.splitlines() if len(line) > 80] == []
 
 

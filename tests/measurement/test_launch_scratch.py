@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commsim.measurement.launch.scratch import scratch
+from commsim.measurement.launch.scratch import _sweep, scratch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,8 +61,25 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(disk: Path) -> None
     assert list(disk.iterdir()) == []
 
 
+def test_what_another_user_left_stays(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (disk / "commsim-scratch.abcdefgh").mkdir()
+    somebody = os.geteuid() + 1
+    with monkeypatch.context() as other:
+        other.setattr(os, "geteuid", lambda: somebody)
+        _sweep()
+    assert [one.name for one in disk.iterdir()] == ["commsim-scratch.abcdefgh"]
+    _sweep()
+    assert list(disk.iterdir()) == []
+
+
 def test_what_is_somebody_elses_stays(disk: Path) -> None:
-    names = ("commsim-scratch.notes", "commsim-results", "other", "commsim-scratch.ABCDEFGH")
+    names = (
+        "commsim-scratch.notes",
+        "commsim-results",
+        "other",
+        "commsim-scratch.ABCDEFGH",
+        "commsim-scratch.abcdefgh.old",
+    )
     for name in names:
         (disk / name).mkdir()
     (disk / "elsewhere").mkdir()
