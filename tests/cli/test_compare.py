@@ -21,6 +21,7 @@ def test_two_jobs(commsim: Callable[..., Answer]) -> None:
     assert "changed alone in A" in answer.out
     found = commsim("compare", JOB, f"{JOB} --recompute full", "--json").document
     ours, theirs = (found[side]["step_time_s"] for side in ("a", "b"))
+    assert [line.split()[-2][0] for line in answer.out.splitlines() if line.split()[:1] == ["compute"]] == ["+"]
     shown = {line.split()[0]: line.split()[-1] for line in answer.out.splitlines() if line}
     assert shown["exposed:"] == "0", "sums in another order differ by less than a nanosecond"
     assert shown["recompute"] == f"{theirs / ours - 1:+.1%}", "slower than A by so much of A"
