@@ -41,6 +41,8 @@ TOLD = np.log(1.5)
 """A constant is told when its interval is within a factor of 1.5 to either side, and far narrower than the belief."""
 STEP = 0.01
 """The step of slopes: wide enough to see beyond the point at which a library changes its algorithm."""
+SPEAK_ALIKE = {"nccl", "rccl"}
+"""Libraries whose benchmarks print alike: a log of one may pass for one of the other."""
 REPLICATES = 500
 CALIBRATIONS = ("fitted", "figures")
 """What libraries call what is fitted of them."""
@@ -128,22 +130,34 @@ def calibrate(system: System, tables: Iterable[Measurement], *, library: Library
     return fit(own(system, library), runs, seed=seed)
 
 
+def _need_told(table: Measurement, library: Library) -> None:
+    """InputError for a table that tells nothing of the library's constants."""
+    where, both = table.source or "calibrate", {table.library or library.name, library.name}
+    if table.ranks == 1:
+        raise InputError(where, "1 rank", "at least two, that exchange something, belong here")
+    if len(both) > 1 and not both <= SPEAK_ALIKE and _calibration_of(library):
+        expected = f"runs of {library.name} belong here, or --library with the name of theirs"
+        raise InputError(f"{where}: library", table.library, expected)
+
+
+def _calibration_of(library: Library) -> str | None:
+    """The field of a library that holds its constants; None where it has none."""
+    return next((name for name in CALIBRATIONS if hasattr(library, name)), None)
+
+
 def fit(library: Library, runs: Sequence[Run], *, seed: int = 0) -> Fit:
     """Return the constants of a library that fit measured runs best, with intervals from a seeded bootstrap.
 
-    InputError when the library has no constants, and when there are no rows.
+    InputError when the library has no constants, when there are no rows, and for runs of another library.
     """
     for run in runs:
-        if run.table.ranks == 1:
-            raise InputError(
-                run.table.source or "calibrate", "1 rank", "at least two, that exchange something, belong here"
-            )
+        _need_told(run.table, library)
     rows = [Rows(run.table) for run in runs]
     if not any(one.told for one in rows):
         raise InputError("calibrate", f"{len(runs)} tables", "at least one row with a size and a time belongs here")
     if seed < 0:
         raise InputError("seed", seed, "0 or more belongs here")
-    field = next((name for name in CALIBRATIONS if hasattr(library, name)), None)
+    field = _calibration_of(library)
     if field is None:
         raise InputError("calibrate: library", library.name, "a library that has constants belongs here")
 

@@ -105,6 +105,17 @@ def test_nothing_measured() -> None:
         fit(Nccl(), [empty])
 
 
+def test_runs_of_another_library_are_refused() -> None:
+    """Gloo's times say nothing of NCCL's constants; logs of RCCL's benchmarks look like NCCL's, and may be."""
+    tables = [dataclasses.replace(run.table, library="gloo", source="ours") for run in measured({NVLINK: 0.6})]
+    with pytest.raises(InputError, match="ours: library: 'gloo'; runs of nccl belong here"):
+        calibrate(cs.load("hgx-a100"), tables)
+    alike = [dataclasses.replace(table, library="rccl") for table in tables]
+    assert found(calibrate(cs.load("hgx-a100"), alike), NVLINK)[0] == pytest.approx(0.6, rel=0.02)
+    with pytest.raises(InputError, match="a library that has constants"):
+        calibrate(cs.load("hgx-a100"), tables, library=Ideal())
+
+
 def test_on_a_machine() -> None:
     tables = [run.table for run in measured({NVLINK: 0.6})]
     result = calibrate(cs.load("hgx-a100"), tables)
