@@ -116,8 +116,8 @@ def _need_share(name: str, given: float | None) -> None:
 class Switching:
     """What it costs that switches reduce, beside their bandwidth.
 
-    Each `loop` of pieces over all channels and heads costs that much, a call `rank` for each rank of a domain, one that
-    goes on through the network `network`; `fill` loops pass before the first result is there. What goes on through the
+    Each `loop` of pieces over all channels and heads costs that much, a call `rank` for each rank of a domain (eight
+    at most), one that goes on through the network `network`; `fill` loops pass before the first result is there. What goes on through the
     network reaches `through` of the share of the links.
     """
 

@@ -123,6 +123,19 @@ def test_switches_reduce_unless_told_not_to() -> None:
     assert not {"NVLS", "NVLSTree"} & ways(timed(ALL_REDUCE, 32, nvls=False))
 
 
+@pytest.mark.parametrize("ranks", [16, 72])
+def test_a_rack_waits_for_its_switches_as_a_box_does(ranks: int) -> None:
+    """NCCL's own model has 25 us for NVLS of however many ranks; small sizes are published for boxes of eight alone."""
+    machine = load("gb200-nvl72", gpus=72)
+    few, many = (
+        Nccl().time(ALL_REDUCE, np.array([1024.0]), Layout.first(count), machine.topology) for count in (8, ranks)
+    )
+    of_few, of_many = (
+        next(one.seconds[0] for one in each.candidates if one.algorithm == "NVLS") for each in (few, many)
+    )
+    assert of_few <= of_many < of_few + 10e-6
+
+
 def test_the_network_reduces_only_when_told_to() -> None:
     assert "CollNetDirect" not in ways(timed(ALL_REDUCE, 32))
     assert "CollNetDirect" in ways(timed(ALL_REDUCE, 32, collnet=True))

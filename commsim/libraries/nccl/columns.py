@@ -20,6 +20,9 @@ _LOOPS = {"NVLS": (64, 8, 2), "NVLSTree": (4, 1, 0)}
 """Loops of reduction in the switches below which pieces are of 64, of 32 and of 16 KiB."""
 _FAR = 4
 """Nodes from which on NVLSTree reduces in pieces of half the size."""
+_MOST_WAITED = 8
+"""Ranks for each of which the switches wait: those of a box, where small sizes are measured. In larger groups nobody
+published any; NCCL's own model has 25 us for however many, as these come to."""
 _BETTER = 0.8
 """Rings that NCCL found count where they need less than this share of the time of rings in the order of the ranks."""
 _OLD_PART, _OLD_LEAST = 2.0**21, 2.0**16
@@ -68,7 +71,7 @@ def switched(one: Rates, name: str) -> Switched:
     halved = name == "NVLSTree" and of.team.nodes >= _FAR
     many, some, few = _LOOPS[name]
     return Switched(
-        wait=_cell(one.start + one.wire + switching.rank * of.team.local + beyond),
+        wait=_cell(one.start + one.wire + switching.rank * min(of.team.local, _MOST_WAITED) + beyond),
         rate=_cell(rate),
         other=_cell(other),
         inside=_cell(inside),
