@@ -117,8 +117,8 @@ class Switching:
     """What it costs that switches reduce, beside their bandwidth.
 
     Each `loop` of pieces over all channels and heads costs that much, a call `rank` for each rank of a domain (eight
-    at most), one that goes on through the network `network`; `fill` loops pass before the first result is there. What goes on through the
-    network reaches `through` of the share of the links.
+    at most), one that goes on through the network `network`; `fill` loops pass before the first result is there. What
+    goes on through the network reaches `through` of the share of the links.
     """
 
     loop: Seconds = 0.0
