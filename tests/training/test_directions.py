@@ -127,9 +127,9 @@ def test_scarce_uplinks_slow_what_crosses_them() -> None:
 
     The second leaf has 13 boxes of the first group and 38 of the second, and sends up 13 x 51/64 + 38 x 26/64 boxes'
     traffic through 13 cables; without oversubscription 504/512 of a box's go through its own. What 512 messages of
-    1.25 MiB take before they flow is alike in both.
+    5 MiB, and ranks that meet, take before they flow is alike in both.
     """
-    plan, recipe = Plan(Expert(512), Data(1024)), Recipe(4096, micro_batch=4, sequence=4096)
+    plan, recipe = Plan(Expert(512), Data(1024)), Recipe(16384, micro_batch=16, sequence=4096)
     full, scarce = (
         Estimate(Setting(model("qwen3-next-80b-a3b"), plan, recipe, load("hgx-h100", gpus=1024, **wiring)), Nccl()).step
         for wiring in ({}, {"oversubscription": 4.0})
