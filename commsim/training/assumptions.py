@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from commsim.training.axes import Context
 from commsim.training.compute import SPREAD
 from commsim.training.overlap import CONTENTION
-from commsim.training.passes import HOST, MEETING
+from commsim.training.passes import ASSEMBLY, HOST
 from commsim.training.step import program_of
 from commsim.units import show
 
@@ -35,7 +35,7 @@ def assumed(setting: Setting, step: Step, library: str) -> Iterator[str]:
     if setting.chunks.assumption:
         yield setting.chunks.assumption
     yield f"collectives by the library {library!r}; a second hidden behind compute costs it {CONTENTION} s"
-    yield f"the ranks of a collective need {show(MEETING, 's', 2)} to meet before it starts"
+    yield f"the ranks of a collective need {show(ASSEMBLY, 's', 2)} to meet before it starts"
     yield f"the slowest of {setting.system.gpus:,} GPUs, whose rates differ by {SPREAD:.0%}, is waited for"
     yield from _of_software(setting)
     yield from _of_plan(setting)

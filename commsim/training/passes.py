@@ -31,7 +31,7 @@ HOST = 3.1e-3
 """What a host needs to launch the forward pass of a dropless layer with experts, s; backward twice that. It cannot run
 ahead, as it waits for the counts of tokens. Fitted on public runs on H100; those on GB200 whose GPUs have less to do
 take as long, and less when the whole step is one CUDA graph (Megatron-Bridge's performance summary)."""
-MEETING = 20e-6
+ASSEMBLY = 20e-6
 """What a collective takes before it starts, s: it waits for compute, is launched, and the last of its ranks arrives.
 Fitted on public step times of A100 and H100, range 10 to 40 us; back to back, as benchmarks run them, there is none."""
 
@@ -71,19 +71,19 @@ class Pass:
 class Said:
     """One collective of the estimate: what was said, by which group and piece (`kind`), and how long it takes.
 
-    `meeting` is what its ranks need to meet before it starts, s.
+    `assembly` is what its ranks need to meet before it starts, s.
     """
 
     traffic: Traffic
     timing: Timing
     kind: str
-    meeting: Seconds = 0.0
+    assembly: Seconds = 0.0
 
     @cached_property
     def seconds(self) -> Array:
         """Time of all its occurrences in one pass of the piece: a number, or an array where its size is one."""
         each = self.timing.seconds if np.ndim(self.traffic.size) else float(self.timing.seconds[0])
-        return (each + self.meeting) * self.traffic.count
+        return (each + self.assembly) * self.traffic.count
 
     def __str__(self) -> str:
         """What is said and how, on one line."""
@@ -108,14 +108,14 @@ class Explanation(tuple[Said, ...]):
 class Machine:
     """What times compute and communication: kernels, a library, and the case (range end, what-if) that is asked.
 
-    It serves the settings of one system, whose collectives it remembers. `meeting` is what the ranks of a collective
+    It serves the settings of one system, whose collectives it remembers. `assembly` is what the ranks of a collective
     need to meet, s; messages of a pipeline wait for each other in its schedule.
     """
 
     kernels: Kernels
     library: Library
     case: Case
-    meeting: Seconds = MEETING
+    assembly: Seconds = ASSEMBLY
 
     @cached_property
     def _known(self) -> dict[tuple[str, Layout, bytes], Timing]:
@@ -129,7 +129,7 @@ class Machine:
         asked = traffic.op.name, layout, sizes.tobytes()
         if asked not in self._known:
             self._known[asked] = self.library.time(traffic.op, sizes, layout, topology, case=self.case)
-        return Said(traffic, self._known[asked], kind, 0.0 if traffic.op is SEND_RECV else self.meeting)
+        return Said(traffic, self._known[asked], kind, 0.0 if traffic.op is SEND_RECV else self.assembly)
 
     def said(self, setting: Setting, piece: Piece) -> tuple[Said, ...]:
         """Return everything that a piece says along all axes of the plan, with its time."""

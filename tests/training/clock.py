@@ -53,4 +53,4 @@ class Steady:
 
 def clockwork(each: float = 1.0, *, memory: float = math.inf, kernel: float = 1.0) -> Machine:
     """Return a machine on which each `kernel` takes a second and a collective `each`, with so many bytes a second."""
-    return Machine(cast("Kernels", Clock(memory, kernel)), Steady(each), NOMINAL, meeting=0.0)
+    return Machine(cast("Kernels", Clock(memory, kernel)), Steady(each), NOMINAL, assembly=0.0)

@@ -124,7 +124,7 @@ def test_said_asks_the_library_for_the_group() -> None:
 
 def test_ranks_meet_before_they_speak() -> None:
     """Those of a collective; a message between stages waits in the schedule of the pipeline."""
-    asked, late = setting(LLAMA, Tensor(4), Pipeline(2)), replace(clockwork(), meeting=0.5)
+    asked, late = setting(LLAMA, Tensor(4), Pipeline(2)), replace(clockwork(), assembly=0.5)
     assert late.said(asked, piece(asked, "full-dense"))[0].seconds == 2 * 1.5
     message = Traffic("pipeline", "pipeline", SEND_RECV, 8.0, "forward")
     assert late.timed(asked, message, "").seconds == 1.0
