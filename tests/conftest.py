@@ -1,12 +1,19 @@
-"""What do all tests share? Hypothesis profiles, and the folder of public measurements."""
+"""What do all tests share? Hypothesis profiles, the folder of public measurements, and the machine."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 settings.register_profile(
     "ci",
@@ -19,6 +26,7 @@ settings.register_profile("thorough", deadline=None, max_examples=2_000, suppres
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 _GIVEN = os.environ.get("COMMSIM_DATA")
+_TURNS = Turns(Path(tempfile.gettempdir()))
 
 
 def pytest_configure() -> None:
@@ -36,6 +44,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs the public measurements when there are none."""
     if not _GIVEN and item.get_closest_marker("data"):
         pytest.skip("needs COMMSIM_DATA")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Run beside other tests, but never beside one that measures alone."""
+    with _TURNS.shared():
+        return (yield)
+
+
+@pytest.fixture
+def turns() -> Turns:
+    """Return the turns of the tests of this machine."""
+    return _TURNS
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,7 @@
-"""One lab at a time measures: two of them would share the processors."""
+"""A lab measures alone: whatever else runs on this machine meanwhile would share the processors with it."""
 
 from __future__ import annotations
 
-import fcntl
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +9,11 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.turns import Turns
+
 
 @pytest.fixture
-def alone() -> Iterator[None]:
-    """Hold every other test of this machine back that measures on a lab."""
-    with Path(tempfile.gettempdir(), "commsim-tests-of-labs").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def alone(turns: Turns) -> Iterator[None]:
+    """Hold every other test of this machine back until this one has measured."""
+    with turns.alone():
         yield
