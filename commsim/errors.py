@@ -51,9 +51,9 @@ _LONGEST = 80
 
 
 def _shown(given: object) -> str:
-    """What was given, as a person would recognise it, on one line and never longer than a line."""
+    """What was given, as a person would recognise it, on one line and never longer than a line; quotes are closed."""
     text = "nothing" if given is None else " ".join(repr(given).split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...{text[-1]}"
 
 
 def _nearest(given: object, names: list[str]) -> str:

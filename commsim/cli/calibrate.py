@@ -16,7 +16,7 @@ from commsim.errors import InputError
 from commsim.libraries.library import Library
 from commsim.libraries.own import own
 from commsim.measurement.calibrate.fit import Fit, Fitted, Run, fit
-from commsim.measurement.cluster import cluster
+from commsim.measurement.cluster import cluster, of_others
 from commsim.measurement.joining import joined
 from commsim.measurement.read import measurements
 from commsim.tables.records import records
@@ -52,6 +52,9 @@ def calibrate(
     changes = {key: value for key, value in given.items() if value is not None}
     tables = joined(one for run in runs for one in measurements(run, op=op, ranks=ranks))
     machines = [cluster(one, system, **changes) for one in tables]
+    for one, each in zip(tables, machines):
+        if other := of_others(one, each):
+            raise InputError(one.source, other, "runs of SYSTEM belong here")
     ran = [Run(one, Layout.first(one.ranks), each.topology) for one, each in zip(tables, machines)]
     found = fit(own(machines[0], of), ran, seed=seed)
     if out is not None:

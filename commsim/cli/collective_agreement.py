@@ -63,12 +63,12 @@ def shown(found: Validation) -> Iterator[RenderableType]:
     if found.apart:
         yield from ("", _view("not counted: their publishers hold them for", found.apart_by_health()))
     yield from points("not compared", _reasons(found))
-    yield from ("", _constants(len(found.cases)))
+    yield from ("", _constants())
 
 
-def _constants(rows: int) -> str:
+def _constants() -> str:
     every, fitted = constants(calibration("nccl"))
-    return f"constants of the calibration: {every}, of which {fitted} are fitted on rows such as these {rows:,}"
+    return f"constants of the calibration: {every}, of which {fitted} are fitted on such rows"
 
 
 def _view(title: str, rows: Mapping[str, GroupAgreement]) -> Table:

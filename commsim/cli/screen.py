@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+MOST_UNSTEADY = 5
+"""Pairs that are low now and then that people are shown: the worst; JSON has them all."""
+
 
 def screened(file: str, *, as_json: bool) -> None:
     """Read a CSV of pairwise runs and print who is bad; exit code 1 if anyone is."""
@@ -39,18 +42,18 @@ def _shown(found: Screen) -> list[RenderableType]:
     return [
         f"[bold]{escape(heading)}[/]",
         *points("typical", typical),
-        *_listed("bad nodes, whoever their partner is", found.bad_nodes),
-        *_listed("bad links between good nodes", found.bad_links),
-        *_listed("pairs that are low now and then", found.unsteady[:5]),
+        *_listed("bad nodes, whoever their partner is", "node", found.bad_nodes),
+        *_listed("bad links between good nodes", "nodes", found.bad_links),
+        *_listed("pairs of good nodes that are low now and then", "nodes", found.unsteady[:MOST_UNSTEADY]),
         *points("under one leaf, by bandwidth", leaves),
         "" if found.bad_nodes or found.bad_links else "no node and no link stands out",
     ]
 
 
-def _listed(title: str, judged: Iterable[Judgement]) -> list[RenderableType]:
-    found = table(title, ">of typical", "in its worst test", ">low", ">failed", ">runs")
+def _listed(title: str, who: str, judged: Iterable[Judgement]) -> list[RenderableType]:
+    found = table(who, ">of typical", "in its worst test", ">low", ">failed", ">runs")
     for one in judged:
         share = f"{one.share:.0%}" if one.failed < one.runs else "-"
         counts = [str(count) for count in (one.low, one.failed, one.runs)]
         found.add_row(escape(" - ".join(one.nodes)), share, escape(one.test), *counts)
-    return ["", found] if found.row_count else []
+    return ["", f"[bold]{title}[/]", found] if found.row_count else []

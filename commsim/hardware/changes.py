@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 from commsim.errors import InputError
@@ -77,6 +77,10 @@ def joined(said: SystemFigures | System, wanted: Changes) -> ScaleOut | None:
     if out is None and wanted.nic is None:
         raise InputError(f"{said.name}: nic", None, "this machine has no NICs; say how fast one is, such as '400 Gb/s'")
     out = out or ScaleOut("infiniband", 0.0)
+    if wanted.oversubscription is not None and not 1 <= wanted.oversubscription < inf:
+        raise InputError(
+            "oversubscription", wanted.oversubscription, "1 (as many cables up as down) or more belongs here"
+        )
     other = wanted.fabric not in (None, out.fabric)
     return ScaleOut(
         fabric=wanted.fabric or out.fabric,

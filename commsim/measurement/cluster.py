@@ -61,6 +61,15 @@ def _usual(device: str) -> str | None:
     return next((name for pattern, name in DEVICES.items() if re.search(pattern, device, re.IGNORECASE)), None)
 
 
+def of_others(table: Measurement, system: System) -> str:
+    """Return, in words, that the GPUs which a table names are of another architecture than a system's; "" if not."""
+    for device in table.accelerators:
+        usual = _usual(device)
+        if usual and _loaded(usual, ()).accelerator.architecture != system.accelerator.architecture:
+            return f"the GPUs are {device}, those of {system.name} are {system.accelerator.title}"
+    return ""
+
+
 def cluster(table: Measurement, system: str | None = None, **changes: Any) -> System:  # noqa: ANN401 - see load
     """Return the machine of a table, with as many nodes and GPUs as took part and the network that is stated beside it.
 

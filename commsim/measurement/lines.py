@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from itertools import chain
@@ -16,16 +17,28 @@ if TYPE_CHECKING:
 LARGEST, LARGEST_DOCUMENT, LONGEST_LINE = 256 * 2**20, 64 * 2**20, 2**16
 """Bytes of a log, of a JSON text, and of one line of a log."""
 _CHUNK = LONGEST_LINE
+_OTHERS = {
+    b"\x1f\x8b": ("packed by gzip", "unpack it first, as in `zcat FILE | commsim check -`"),
+    b"PK\x03\x04": ("packed by zip", "unpack it first"),
+    b"\xff\xfe": ("text in UTF-16", "text in UTF-8 belongs here, as `iconv -f UTF-16 -t UTF-8` makes it"),
+    b"\xfe\xff": ("text in UTF-16", "text in UTF-8 belongs here, as `iconv -f UTF-16 -t UTF-8` makes it"),
+}
+"""What is no log, by its first bytes: what it is, and what to do."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""What terminals and log viewers put around words."""
 
 
 class Source:
     """A log or a JSON text that is read once, from its beginning; `name` stands in messages and holds no folder."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
-        """Read the beginning."""
+        """Read the beginning; InputError for what is packed, and for text that is not in UTF-8."""
         self.name = name
         self._stream = stream
         self._beginning = stream.read(_CHUNK)
+        for first, (given, expected) in _OTHERS.items():
+            if self._beginning.startswith(first):
+                raise InputError(name, given, expected)
 
     @property
     def beginning(self) -> str:
@@ -33,7 +46,7 @@ class Source:
         return self._beginning.decode("utf-8", errors="replace")
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines without their ends; InputError for a line or a log that is too long."""
+        """Yield the lines without their ends and their colours; InputError for a line or a log that is too long."""
         left = b""
         for chunk in self._chunks(LARGEST):
             *whole, left = (left + chunk).split(b"\n")
@@ -47,7 +60,8 @@ class Source:
             raise InputError(
                 self.name, f"a line of more than {LONGEST_LINE} B", "a log with shorter lines belongs here"
             )
-        return line.decode("utf-8", errors="replace").rstrip("\r")
+        text = line.decode("utf-8", errors="replace").rstrip("\r")
+        return _COLOUR.sub("", text) if "\x1b" in text else text
 
     def text(self) -> str:
         """Return the whole text; InputError for one that is too large."""

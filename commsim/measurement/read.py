@@ -16,6 +16,7 @@ from commsim.measurement.readers import (
     osu,
     param,
     torch_bench,
+    trials,
 )
 from commsim.measurement.readers.documents import documents, is_json
 from commsim.measurement.readers.nccl_tests.read import Reader as NcclTests
@@ -57,6 +58,9 @@ def measurements(path: str | Path, *, op: str | None = None, ranks: int | None =
     with opened(path) as source:
         read = _json if is_json(source.beginning) else _text
         found = read(source, ranks)
+        is_screening = trials.recognises(source.beginning)
+    if not found and is_screening:
+        raise InputError(source.name, "runs of nodes and pairs", "`commsim check --pairs` screens them")
     if not found:
         known = ", ".join((*TEXT_FORMATS, *JSON_FORMATS))
         raise InputError(source.name, "no table", f"measurements of {known} belong here")

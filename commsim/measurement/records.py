@@ -137,7 +137,7 @@ class Measurement:
         names = sorted({kind.name for kind, _ in self.candidates})
         if len(names) != 1:
             choice = " or ".join(names) if names else f"no operation of {', '.join(COLLECTIVES)}"
-            raise InputError(self.source or "measurement", choice, "say which operation was measured (op=...)")
+            raise InputError(self.source or "measurement", choice, "say which operation was measured: --op, or op=...")
         return COLLECTIVES[names[0]]
 
     @property
@@ -146,7 +146,7 @@ class Measurement:
         counts = {ranks for _, ranks in self.candidates}
         if len(counts) != 1 or None in counts:
             known = " or ".join(str(n) for n in sorted(n for n in counts if n)) or None
-            raise InputError(self.source or "measurement", known, "say how many ranks took part (ranks=...)")
+            raise InputError(self.source or "measurement", known, "say how many ranks took part: --ranks, or ranks=...")
         return next(n for n in counts if n is not None)
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from commsim.collectives.layout import Layout
 from commsim.errors import InputError
-from commsim.measurement.cluster import cluster, library
+from commsim.measurement.cluster import cluster, library, named
 from commsim.validation.agreement import GroupAgreement, grouped
 from commsim.validation.measured import HEALTHY, Skipped
 
@@ -104,5 +104,5 @@ def _cases(table: Measured) -> list[Case]:
 VIEWS: Mapping[str, Callable[[Case], str]] = {
     "band": lambda case: case.band,
     "op": lambda case: case.table.measurement.op.name,
-    "machine": lambda case: case.table.measurement.system,
+    "machine": lambda case: case.table.measurement.system or str(named(case.table.measurement)),
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.measurement.printed import log
 from tests.validation.tables import MIB, write
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ def test_one_rank_tells_nothing(commsim: Callable[..., Answer], tmp_path: Path) 
     answer = commsim("calibrate", "hgx-a100", write(tmp_path, system="hgx-a100", ranks=1))
     assert (answer.code, answer.out) == (2, "")
     assert "'1 rank'; at least two" in answer.err
+
+
+def test_runs_of_other_gpus_are_refused(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "all_reduce.log"
+    path.write_text(log(), encoding="utf-8")
+    answer = commsim("calibrate", "mi355x", path)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert "the GPUs are NVIDIA H100 80GB HBM3, those of mi355x are AMD Instinct MI355X" in answer.err
+    assert commsim("calibrate", "hgx-h200", path).code == 0  # another box of the same architecture
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.measurement.printed import log
 from tests.validation.published_rows import SHIPPED, cells, write
 from tests.validation.tables import write as table
 
@@ -40,6 +41,12 @@ def test_shipped_results_for_people(commsim: Callable[..., Answer], tmp_path: Pa
     for said in ("by GPU", "by precision", "by layers", "by scale", "by source", "not compared", "assumed"):
         assert said in answer.out
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_the_machine_of_a_log_is_told_by_its_gpus(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    (tmp_path / "all_reduce.log").write_text(log(), encoding="utf-8")
+    answer = commsim("validate", "collectives", tmp_path / "all_reduce.log", "--json")
+    assert list(answer.document["summary"]["by"]["machine"]) == ["hgx-h100"]
 
 
 def test_nothing_to_compare_is_no_failure(commsim: Callable[..., Answer], tmp_path: Path) -> None:

@@ -126,6 +126,13 @@ def test_absurd_oversubscription_is_refused(ratio: float) -> None:
         load("hgx-h100", nodes=64, oversubscription=ratio)
 
 
+@pytest.mark.parametrize("ratio", [0.5, float("nan"), float("inf")])
+def test_absurd_oversubscription_is_refused_even_where_nothing_depends_on_it(ratio: float) -> None:
+    with pytest.raises(InputError, match="oversubscription"):
+        load("hgx-h100", oversubscription=ratio)
+    assert load("hgx-h100", oversubscription=1.0).nodes == 1
+
+
 def test_a_domain_larger_than_a_switch_stands_on_several() -> None:
     """576 GPUs have 144 NICs on each rail, and a switch of 144 ports 72 of them down."""
     system = load("rubin-ultra-nvl576", nodes=288)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
 from typing import TYPE_CHECKING
@@ -120,3 +121,34 @@ def test_tables_of_several_tools_in_one_log(tmp_path: Path) -> None:
     osu = "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)\n4       2.31\n"
     path.write_text(osu + log(), encoding="utf-8")
     assert {one.tool for one in measurements(path)} == {"osu", "nccl-tests"}
+
+
+def coloured(text: str) -> str:
+    """The lines as log viewers colour them."""
+    return "".join(f"\x1b[32m{line}\x1b[0m\n" for line in text.splitlines())
+
+
+def test_colours_are_left_out(tmp_path: Path) -> None:
+    plain, bright = tmp_path / "plain.log", tmp_path / "bright.log"
+    plain.write_text(log(), encoding="utf-8")
+    bright.write_text(coloured(log()), encoding="utf-8")
+    (one,), (other,) = measurements(plain), measurements(bright)
+    assert (one.rows, one.problems, one.accelerators) == (other.rows, other.problems, other.accelerators)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (gzip.compress(b"text"), "packed by gzip"),
+        (b"PK\x03\x04 and more", "packed by zip"),
+        ("text".encode("utf-16"), "UTF-16"),
+        (b"\xfe\xff" + "text".encode("utf-16-be"), "UTF-16"),
+        (b"node_a,node_b,busbw_gbs\na,b,1\n", "--pairs"),
+        (b"file, Nodes ,busbw\nx,a b,1\n", "--pairs"),
+    ],
+)
+def test_what_is_no_log_is_named(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "all_reduce.log"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        measurements(path)

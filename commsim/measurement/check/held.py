@@ -55,7 +55,10 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Measured times beside expected ones, and beside the least that are possible, s, [row]."""
+    """Measured times beside expected ones, and beside the least that are possible, s, [row].
+
+    `whose` says in words what the expected times are.
+    """
 
     sizes: Floats
     measured: Floats
@@ -63,10 +66,11 @@ class Held:
     least: Floats
     tolerance: Tolerance
     factor: float
+    whose: str = "the expected bandwidth"
 
     @cached_property
     def reached(self) -> Floats:
-        """The share of the expected bandwidth that was measured."""
+        """The share of the expected bandwidth that was measured, [row]."""
         return self.expected / self.measured
 
     @cached_property
@@ -96,7 +100,7 @@ class Held:
     def usual(self) -> str:
         """How much of what is expected was reached where transfers count, in words."""
         share, where = self._counting
-        return f"{share:.0%} of the expected bandwidth {where}"
+        return f"{share:.0%} of {self.whose} {where}"
 
     @property
     def low(self) -> list[str]:
@@ -127,4 +131,4 @@ class Held:
         first, last = starts[0], starts[-1] + NEIGHBOURS - 1
         reached = float(np.median(self.reached[first : last + 1]))
         ends = f"{show_size(self.sizes[first])} to {show_size(self.sizes[last])}"
-        return [f"{reached:.0%} of the expected bandwidth from {ends}"]
+        return [f"{reached:.0%} of {self.whose} from {ends}"]

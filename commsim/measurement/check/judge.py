@@ -18,7 +18,7 @@ from commsim.measurement.check.causes import Suspect, suspects
 from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
 from commsim.measurement.check.sense import nonsense
-from commsim.measurement.cluster import cluster, named, on_windows
+from commsim.measurement.cluster import cluster, named, of_others, on_windows
 from commsim.units import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ processors, are all right (NVIDIA/nccl-tests#332)."""
 OF_A_BASELINE = Tolerance(small=0.75, middle=0.85, large=0.95, dip=0.80)
 """Two clusters of a kind differ by 0.5 % at 64 MiB and above and by 5 % below, one from day to day no more."""
 TCP = "tcp"
-UNKNOWN = "it is not known on which machine it was measured"
+UNKNOWN = "it is not known on which machine it was measured: say --system"
 ALONE = "one rank has nobody to exchange anything with"
 
 
@@ -75,6 +75,8 @@ def check(
     InputError when the table leaves open what was measured, when it has no rows, and when the machine is too small.
     """
     found = system if isinstance(system, System) else _at_its_best(table, system, changes)
+    if other := found and of_others(table, found):
+        table = dataclasses.replace(table, problems=(*table.problems, other))
     judged = _checked(table, found, library)
     return judged if found is system else dataclasses.replace(judged, assumed=_assumed(table, found, changes))
 
@@ -104,16 +106,23 @@ def _at_its_best(table: Measurement, name: str | None, changes: dict[str, Any]) 
 
 def _checked(table: Measurement, system: System | None, library: Library | None) -> Check:
     if not Rows(table).told:
-        raise InputError(table.source or "measurement", "no rows", "at least one size with a time belongs here")
+        ended = next(iter(table.problems), "no rows")
+        raise InputError(table.source or "measurement", ended, "at least one size with a time belongs here")
     senseless = nonsense(table)
     if system is None or table.ranks == 1:
-        return _unknown(table, senseless, ALONE if table.ranks == 1 else UNKNOWN)
+        return _unknown(table, senseless, ALONE if table.ranks == 1 else _whose(table))
     if table.ranks > system.gpus:
         raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
     expected = Expected(table, system, own(system, library) if library else _free(table, system))
     tolerance = OF_THE_MODEL if any(map(of_gpus, expected.kinds)) or system.nodes > 1 else WITHOUT_NVLINK
     held = Held(expected.sizes, expected.measured, expected.seconds, expected.least, tolerance, expected.factor)
     return dataclasses.replace(_judged(table, system, held, senseless), expected=expected)
+
+
+def _whose(table: Measurement) -> str:
+    """Why the machine is not known."""
+    devices = " and ".join(sorted(set(table.accelerators)))
+    return f"no machine is usual for {devices}: say --system" if devices else UNKNOWN
 
 
 def _free(table: Measurement, system: System) -> Library:
@@ -141,7 +150,8 @@ def beside(table: Measurement, baseline: Measurement) -> Check:
     order = np.argsort(then.sizes)
     known = np.log(then.sizes[order]), np.log(then.measured[order])
     expected = np.exp(np.interp(np.log(now.sizes[both]), *known))
-    held = Held(now.sizes[both], now.measured[both], expected, np.zeros(both.sum()), OF_A_BASELINE, now.factor)
+    least, of = np.zeros(both.sum()), "the baseline's bandwidth"
+    held = Held(now.sizes[both], now.measured[both], expected, least, OF_A_BASELINE, now.factor, of)
     return _judged(table, None, held, nonsense(table))
 
 

@@ -32,7 +32,8 @@ BUSBW = {
 }
 """The columns that hold a bus bandwidth, the first that is there, and what one of it is in B/s."""
 PAIR = 2
-KINDS = ("test", "op", "n", "g")
+KINDS = {"test": "", "op": "", "n": "N=", "g": "G="}
+"""The columns that tell kinds of runs apart, and what is written before each: `alltoall_perf N=2 G=8`."""
 _NAME = re.compile(r"[^\[\]]+")
 _PART = r"\s*\d{1,9}(?:-\d{1,9})?\s*"
 _LIST = re.compile(rf"(?P<stem>[\w.-]*?)\[(?P<inside>{_PART}(?:,{_PART})*)\]")
@@ -47,6 +48,12 @@ def read(path: str | Path) -> list[Trial]:
             )
         except csv.Error as error:
             raise InputError(source.name, str(error), "a CSV with a row a run belongs here") from None
+
+
+def recognises(beginning: str) -> bool:
+    """Tell whether a text begins as a CSV of such runs does."""
+    columns = {name.strip().lower() for name in beginning.partition("\n")[0].split(",")}
+    return not columns.isdisjoint(BUSBW) and any(columns.issuperset(names) for names in (*NODES, ("nodes",)))
 
 
 def _trials(rows: csv.DictReader[str], where: str) -> Iterator[Trial]:
@@ -65,7 +72,7 @@ def _speed(columns: Mapping[str, str], where: str) -> str:
 
 def _pair(row: Mapping[str, str], columns: Mapping[str, str], speed: str, where: str) -> Trial:
     text = (row[columns[speed]] or "").strip()
-    kind = " ".join(row[columns[name]] or "" for name in KINDS if name in columns)
+    kind = " ".join(f"{label}{row[columns[name]] or ''}" for name, label in KINDS.items() if name in columns)
     try:
         value = float(text) * BUSBW[speed] if text else None
     except ValueError:

@@ -187,7 +187,7 @@ def test_beside_a_baseline() -> None:
     slower = made("all_reduce", H100, by_model("all_reduce", H100) * 1.08)
     found = beside(slower, then)
     assert (found.verdict, found.system) == ("low", None)
-    assert "93% of the expected bandwidth at 64 MiB and above" in found.reasons[0]
+    assert "93% of the baseline's bandwidth at 64 MiB and above" in found.reasons[0]
 
 
 def test_sizes_between_those_of_the_baseline() -> None:
@@ -246,3 +246,28 @@ def test_windows_are_held_against_what_windows_take() -> None:
     assert (found.causes[0].cause.name, found.causes[0].evidence) == ("no-windows", "NCCL_WIN_ENABLE=0")
     unregistered = check(made("all_reduce", H100, ordinary, sizes, library="nccl"), H100)
     assert unregistered.verdict == "good"
+
+
+def test_gpus_of_no_usual_machine_are_named() -> None:
+    table = made("all_reduce", H100, by_model("all_reduce", H100))
+    found = check(dataclasses.replace(table, system="", accelerators=("NVIDIA GH200 120GB",) * 8))
+    assert (found.verdict, found.reasons) == (
+        "unknown",
+        ("no machine is usual for NVIDIA GH200 120GB: say --system",),
+    )
+
+
+@pytest.mark.parametrize(("device", "doubted"), [("NVIDIA H100 80GB HBM3", 0), ("NVIDIA B200", 1), ("Some GPU", 0)])
+def test_gpus_of_another_architecture_are_doubted(device: str, doubted: int) -> None:
+    table = made("all_reduce", H100, by_model("all_reduce", H100))
+    found = check(dataclasses.replace(table, accelerators=(device,) * 8), H100)
+    assert len(found.table.problems) == doubted
+    assert all(device in problem and H100.name in problem for problem in found.table.problems)
+
+
+def test_a_run_that_died_says_of_what() -> None:
+    table = made("all_reduce", H100, [], np.array([]))
+    with pytest.raises(InputError, match="no rows"):
+        check(table, H100)
+    with pytest.raises(InputError, match="the run failed: out of memory"):
+        check(dataclasses.replace(table, problems=("the run failed: out of memory",)), H100)

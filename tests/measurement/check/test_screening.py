@@ -115,6 +115,7 @@ def written(folder: Path, text: str) -> Path:
         ("a,b,busbw_bytes_per_s,test\nx,y,4.5e10,sendrecv\n", Trial(("x", "y"), 45e9, "sendrecv")),
         ("nodes,busbw_GB_per_s\nn[01-02],45\n", Trial(("n01", "n02"), 45e9)),
         ('nodes,busbw\n"n[01,07]",\n', Trial(("n01", "n07"), None)),
+        ("test,N,G,nodes,busbw\nsendrecv_perf,2,8,a b,1\n", Trial(("a", "b"), 1e9, "sendrecv_perf N=2 G=8")),
     ],
 )
 def test_columns(tmp_path: Path, text: str, expected: Trial) -> None:
