@@ -41,9 +41,9 @@ POWER = 0.8
 """How the sustained rate of matrix units follows the power that there is for each FLOP/s of peak: rate ~ power^POWER.
 Where clocks and voltage fall together power goes with their cube and rate with power^1/3, where only clocks fall rate
 goes with power. Fitted on public step times of H100 at 500 and 700 W, range 0.6 to 0.9."""
-NARROW_POWER = 0.85
-"""Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted on public step times of H100,
-range 0.75 to 0.95."""
+NARROW_POWER = 0.82
+"""Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted on public step times of B200
+and GB200 in fp8, range 0.75 to 0.9 (an H100 has power to spare for them)."""
 START = 7.5e-6
 """What a kernel that only moves bytes takes besides, s: its blocks start and end unevenly, and small kernels stand
 beside it. Fitted on public step times of A100 and H100, range 3 to 15 us."""
@@ -130,10 +130,15 @@ class Kernels:
         return np.where(size, size / self.memory + self.launch + START, 0.0)
 
     def _cast(self, one: Operation, number_format: str) -> Array:
-        """The time to bring a matmul's moving operand (m x k) to a narrow format; weights are cast once a step."""
+        """The time to bring a matmul's moving operand (m x k) to a narrow format; weights are cast once a step.
+
+        Each expert's rows are cast by a kernel of their own, as each has a scale.
+        """
         if number_format not in NARROW or not one.casts:
             return 0.0
-        return np.maximum(CAST_BYTES[number_format] * one.m * one.k * one.batch / self.stream, self.launch)
+        kernels = one.batch if one.split == "experts" else 1.0
+        size = CAST_BYTES[number_format] * one.m * one.k * one.batch
+        return size / self.stream + kernels * (self.launch + START)
 
     def _matmul(self, one: Operation, number_format: str) -> Array:
         """The fastest of the tile shapes that a library could choose.

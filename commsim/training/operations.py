@@ -74,7 +74,12 @@ class Shard:
     @property
     def copied(self) -> Array:
         """Bytes that a matmul keeps of a number which another kernel keeps, too: none when they share the tensor."""
-        return self.saved if np.all(self.saved < self.element) else 0.0
+        return self.saved if self.narrow else 0.0
+
+    @property
+    def narrow(self) -> bool:
+        """Whether matmuls take numbers of a narrower format than other kernels."""
+        return bool(np.all(self.saved < self.element))
 
     def rows(self, top_k: Array) -> Array:
         """Return the tokens that reach the rank, each so many times, when all experts are equally loaded."""

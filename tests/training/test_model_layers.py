@@ -144,6 +144,19 @@ def test_hybrid_ep_sorts_what_it_sends() -> None:
     assert set(moved(deep)) - set(moved(hybrid)) == {"sort by expert"}
 
 
+def test_rows_of_narrow_formats_are_padded() -> None:
+    """Read and written on the way to the experts and on the way back; Hybrid-EP leaves gaps where it sorts."""
+    shard = dataclasses.replace(SHARD, expert=4.0, saved=1.0)
+    narrow = asked(Block.of(Experts(8, 2, 256)), shard)
+    order = [part.name for part in narrow.operations]
+    first = order.index("permute")
+    assert order[first : first + 4] == ["permute", "sort by expert", "pad", "expert up"]
+    assert order[first + 5 : first + 9] == ["expert down", "pad", "sort by expert", "unpermute"]
+    assert moved(narrow)["pad"] == (2 * 2 * HIDDEN, 2 * 2 * HIDDEN)
+    for other in (dataclasses.replace(shard, saved=2.0), dataclasses.replace(shard, sorts=False)):
+        assert "pad" not in moved(asked(Block.of(Experts(8, 2, 256)), other))
+
+
 def test_what_is_sent_once_is_copied_where_it_arrives() -> None:
     """A token's two experts are on 4 (1 - (3/4)^2) = 1.75 of four ranks: so often it is read, and twice written."""
     shard = dataclasses.replace(SHARD, expert=4.0, copies=False)

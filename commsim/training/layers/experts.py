@@ -90,15 +90,18 @@ class Experts:
         return (self.count - self.top_k) * self._bias(hidden) if self.bias else 0
 
     def operations(self, hidden: int, shard: Shard) -> tuple[Operation, ...]:
-        """Return router, permutation, experts, combination and shared experts."""
+        """Return router, permutation, experts, combination and shared experts.
+
+        What is done to tokens as they arrive is undone, in reverse, before they leave.
+        """
         routed = [part.operation(shard) for part in self.projections(hidden) if "shared" not in part.name]
         gates = [part.operation(shard) for part in self.projections(hidden) if part.name == "shared gate"]
         shared = [part for layer in self._shared for part in _named(layer.operations(hidden, shard))]
         up = next(number for number, part in enumerate(routed) if part.name == "expert up")
         before, (first, second), after = routed[:up], routed[up : up + 2], routed[up + 2 :]
         there, sort, activation, back = self._moves(hidden, shard)
-        sorts = (sort,) * shard.sorts
-        to, fro = ((there, *sorts), (*sorts, back)) if shard.copies else (sorts, sorts)
+        arrived = (*(sort,) * shard.sorts, *self._pads(hidden, shard))
+        to, fro = ((there, *arrived), (*arrived[::-1], back)) if shard.copies else (arrived, arrived[::-1])
         return *before, self._choice(shard), *to, first, activation, second, *fro, *after, *gates, *shared
 
     def _choice(self, shard: Shard) -> Operation:
@@ -128,6 +131,16 @@ class Experts:
             ),
             passing("unpermute", shard, copied, copied, split="sequence", recompute=_MOE),
         )
+
+    def _pads(self, hidden: int, shard: Shard) -> tuple[Operation, ...]:
+        """Return the copy that fills up the rows of each expert as narrow formats want it; its inverse moves as much.
+
+        FP8 takes multiples of 16 rows or more (Transformer Engine's `Fp8Padding`); Hybrid-EP leaves gaps as it sorts.
+        """
+        if not (shard.sorts and shard.narrow):
+            return ()
+        moved = 2 * shard.rows(self.top_k) * self.sent(hidden)
+        return (passing("pad", shard, moved, moved, split="experts", recompute=_MOE),)
 
     def _ranks(self, ranks: Array) -> Array:
         """On how many of the ranks a token's experts are: evenly drawn, n (1 - (1 - 1/n)^k) of n."""
