@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 BAR_WIDTH = 30
+_GLUE = "\N{NO-BREAK SPACE}"
 _ENDLESS = 1000
 """Columns of a terminal on which nothing is folded."""
 
@@ -62,6 +64,13 @@ def _words(listed: Table, width: int) -> list[str]:
     with console.capture() as printed:
         console.print(listed)
     return sorted(printed.get().split())
+
+
+def folded(parts: Iterable[str], width: int, indent: str = "") -> str:
+    """Return parts with a blank between, on lines of such a width, each indented; no part is broken in two."""
+    words = " ".join(part.replace(" ", _GLUE) for part in parts)
+    lines = textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(indent + line.replace(_GLUE, " ") for line in lines)
 
 
 def points(title: str, sentences: Iterable[str]) -> list[RenderableType]:

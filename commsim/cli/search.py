@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +17,9 @@ from rich.table import Table
 
 from commsim.cli.job import need_batch, recipe
 from commsim.cli.options import Json, Plot, library, machine, takes
-from commsim.cli.output import display, document, note, table
+from commsim.cli.output import display, document, folded, table
 from commsim.errors import InputError, PartialError
+from commsim.hardware.catalogue import load
 from commsim.libraries.library import Library
 from commsim.tables.records import Record, records
 from commsim.training.configs.well_known import model as model_of
@@ -28,6 +30,8 @@ from commsim.training.search.sweep import Case, Outcome, searches
 from commsim.units import counted, show
 
 _CHOICES = "Choices"
+_FIGURES = 20
+"""Columns of the terminal that the time and the memory of a plan take."""
 _SWEPT = ("model", "system", "nodes", "gpus")
 
 
@@ -138,8 +142,9 @@ def _told(found: Search, shown: tuple[Found, ...], *, pareto: bool) -> list[Any]
     title = escape(f"{job.model.name} on {counted(job.system.gpus, 'GPU')} of {job.system.name}")
     listed = table("plan, and why it is not the first", ">step", ">memory")
     for one in shown:
-        why = f"\n  [dim]{escape(one.why_not_first)}[/]" if one.why_not_first else ""
-        listed.add_row(f"{escape(str(one))}{why}", show(one.step_time, "s", 4), show(one.memory, "B", 3))
+        reasons = _folded(r"(?<=[,:]) ", one.why_not_first, "  ")
+        why = f"\n[dim]{escape(reasons)}[/]" if reasons else ""
+        listed.add_row(f"{_written(one)}{why}", *_figures(one))
     what = "none is both quicker and smaller than these" if pareto else "the quickest"
     return [
         f"[bold]{title}[/]: {found.divide:,} plans divide, {fit:,} fit, {len(found.columns['tensor']):,} timed",
@@ -148,6 +153,19 @@ def _told(found: Search, shown: tuple[Found, ...], *, pareto: bool) -> list[Any]
         "",
         "[dim]more: --pareto, --plot FILE, --json; `commsim estimate --plan PLAN` explains one[/]",
     ]
+
+
+def _written(one: Found, indent: str = "") -> str:
+    """A plan as options of the command line, none of them broken in two."""
+    return escape(_folded(r" (?=--)", str(one), indent))
+
+
+def _folded(between: str, text: str, indent: str) -> str:
+    return folded(re.split(between, text), max(_FIGURES, Console().width - _FIGURES - len(indent)), indent)
+
+
+def _figures(one: Found) -> tuple[str, str]:
+    return show(one.step_time, "s", 4), show(one.memory, "B", 3)
 
 
 def _grid(
@@ -174,20 +192,33 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def _swept(cases: list[Case], scheduler: str | None, *, as_json: bool) -> None:
-    """Search each case, and show the best of all that were done, also when somebody interrupts."""
+    """Search each case, and show the best of all that were done, also when somebody interrupts.
+
+    InputError for a name that nobody knows, before the first search.
+    """
+    for name in {case.model: None for case in cases}:
+        model_of(name)
+    for name in {case.system: None for case in cases}:
+        load(name)
     done: list[Outcome] = []
     try:
         every = searches(cases, scheduler=scheduler)
-        for one in track(every, "searching", total=len(cases), console=Console(stderr=True), transient=True):
+        for one in _watched(every, len(cases)):
             done.append(one)  # noqa: PERF402 - what is done stays when somebody interrupts
     except KeyboardInterrupt:
-        note(f"interrupted: {len(done)} of {len(cases)} searches are done")
+        pass
     if as_json:
         document([row for one in done for row in _rows(one)])
     else:
         display(_compared(done))
     if len(done) < len(cases):
-        raise PartialError(f"search: {len(done)} of {len(cases)} searches are done")
+        raise PartialError(f"search: interrupted after {len(done)} of {len(cases)} searches; they are in the answer")
+
+
+def _watched(every: Iterable[Outcome], count: int) -> Iterable[Outcome]:
+    """The outcomes as they come, with a bar on a terminal."""
+    where = Console(stderr=True)
+    return track(every, "searching", count, console=where, transient=True, disable=not where.is_terminal)
 
 
 def _rows(one: Outcome) -> list[Record]:
@@ -204,8 +235,7 @@ def _compared(done: list[Outcome]) -> Table:
     for one in done:
         title = f"[bold]{escape(str(one.case))}[/]"
         if one.error:
-            listed.add_row(f"{title}\n  {escape(one.error)}", "", "")
+            listed.add_row(f"{title}\n{escape(_folded(' ', one.error, '  '))}", "", "")
             continue
-        best = one.best[0]
-        listed.add_row(f"{title}\n  {escape(str(best))}", show(best.step_time, "s", 4), show(best.memory, "B", 3))
+        listed.add_row(f"{title}\n{_written(one.best[0], '  ')}", *_figures(one.best[0]))
     return listed

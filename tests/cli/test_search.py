@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,19 @@ def test_the_table_says_the_same(commsim: Callable[..., Answer]) -> None:
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("columns", [10, 50, 80, 200])
+@pytest.mark.parametrize("more", [(), ("--sweep", "gpus=8,16")])
+def test_no_option_and_no_part_is_broken_in_two(
+    commsim: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, columns: int, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = commsim(*JOB, "--tensor", 2, "--pipeline", 2, *more).out.splitlines()
+    cut = ("--zero", "--micro-batch", "--virtual-stages", "--recompute", "exposed", "compute", "bubble")
+    assert any("--zero" in line for line in lines) == (columns >= 50)  # below that no option fits
+    if columns >= 50:
+        assert [line for line in lines if re.sub(r" +[\d.]+ m?s +[\d.]+ GB$", "", line).endswith(cut)] == []
+
+
 def test_choices_and_the_front(commsim: Callable[..., Answer]) -> None:
     chosen = "--tensor", "2,4", "--context", 1, "--zero", "1,3", "--recompute", "none,full", "--pareto", "--json"
     rows = commsim(*JOB, *chosen).document
@@ -76,7 +90,7 @@ def test_who_interrupts_keeps_what_is_done(commsim: Callable[..., Answer], monke
     answer = commsim(*JOB, "--sweep", "gpus=8,16", "--json")
     assert answer.code == 4
     assert {row["gpus"] for row in answer.document} == {8}
-    assert answer.err.endswith("commsim: search: 1 of 2 searches are done\n")
+    assert answer.err == "commsim: search: interrupted after 1 of 2 searches; they are in the answer\n"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +101,8 @@ def test_who_interrupts_keeps_what_is_done(commsim: Callable[..., Answer], monke
         (("--recompute", "selectiv"), "did you mean 'selective'"),
         (("--sweep", "node=1,2"), "did you mean 'nodes'"),
         (("--sweep", "nodes=1", "--pareto"), "a figure or a front is of one search"),
+        (("--sweep", "system=hgx-h100,hgx-h20x"), "system: 'hgx-h20x'; no such name in the catalogue"),
+        (("--sweep", "model=llama3.1-8,llama3.1-8b"), "model: 'llama3.1-8'; no such model"),
         (("--dask", "tcp://127.0.0.1:1"), "--sweep WHAT=A,B belongs beside it"),
     ],
 )
