@@ -11,7 +11,7 @@ from commsim.training.axes import Data, Expert, Pipeline, Tensor
 from commsim.training.configs.well_known import model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.layouts import layout
-from commsim.training.pipeline.program import _compiled
+from commsim.training.pipeline.compiling import _compiled
 from commsim.training.pipeline.solve import _ends_of_chunks
 from commsim.training.plan import Plan
 from commsim.training.setting import Setting

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from commsim.training.pipeline import compiled, makespan, per_chunk, per_link
-from commsim.training.pipeline.program import _compiled
+from commsim.training.pipeline.compiling import _compiled
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture

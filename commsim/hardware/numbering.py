@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from commsim.hardware.topology import Topology
+    from collections.abc import Sequence
+
+    import networkx as nx
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,15 +43,13 @@ class Numbering:
     total: int
 
     @classmethod
-    def of(cls, topology: Topology) -> Numbering:
-        """Return the numbering for a topology of so many nodes."""
-        kinds = [link.kind for link in topology.kinds]
-        vertices = topology.cell.nodes
-        edges = list(topology.cell.edges(data=True))
+    def of(cls, cell: nx.DiGraph[str], kinds: Sequence[str], units: Sequence[int], nodes: int) -> Numbering:
+        """Return the numbering for a cell on so many nodes; `units` are those of each tier, `kinds` those of links."""
+        vertices, edges = cell.nodes, list(cell.edges(data=True))
         tiers = [min(vertices[end]["tier"] for end in (u, v)) for u, v, _ in edges]
-        siblings = [topology.tiers[t].units if d.get("peers") else 1 for t, (_, _, d) in zip(tiers, edges)]
-        span = np.array([topology.spans[tier] for tier in tiers], dtype=np.int64)
-        copies = -(-topology.nodes // span) * np.array(siblings, dtype=np.int64)
+        siblings = [units[t] if d.get("peers") else 1 for t, (_, _, d) in zip(tiers, edges)]
+        span = np.cumprod([1, *units], dtype=np.int64)[tiers]
+        copies = -(-nodes // span) * np.array(siblings, dtype=np.int64)
         ends = np.cumsum(copies)
         return cls(
             order={(u, v): number for number, (u, v, _) in enumerate(edges)},

@@ -145,7 +145,8 @@ class Topology:
     @cached_property
     def numbering(self) -> Numbering:
         """How links are numbered."""
-        return Numbering.of(self)
+        kinds, units = [link.kind for link in self.kinds], [tier.units for tier in self.tiers]
+        return Numbering.of(self.cell, kinds, units, self.nodes)
 
     @cached_property
     def atlas(self) -> Atlas:

@@ -10,7 +10,7 @@ import pytest
 from commsim.errors import InputError
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
 from commsim.training.configs.well_known import model
-from commsim.training.pipeline.program import MOST
+from commsim.training.pipeline.compiling import MOST
 from commsim.training.plan import Plan
 from commsim.training.recipe import Recipe
 from commsim.training.search.choices import Choices

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.training.pipeline.compiling import compiled
 from commsim.training.pipeline.periods import WHOLE, fewer
-from commsim.training.pipeline.program import Program, compiled
 from commsim.training.pipeline.schedules import FORWARD, SCHEDULES, Shape
+
+if TYPE_CHECKING:
+    from commsim.training.pipeline.program import Program
 
 Ints = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from commsim.errors import InputError
 from commsim.training.axes import Context, Data, Expert, Pipeline, Tensor
 from commsim.training.chunks import spread
-from commsim.training.pipeline.program import MOST
+from commsim.training.pipeline.compiling import MOST
 from commsim.training.plan import Plan
 
 if TYPE_CHECKING:
