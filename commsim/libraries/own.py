@@ -27,5 +27,5 @@ def own(system: System, given: Library | None = None) -> Library:
         return Nccl(name, calibration(name))
     if given.name in OF_VENDOR.values() and given.name != name:
         where = f"it does not run on {vendor}'s GPUs of {system.name}"
-        raise InputError("library", given.name, f"{where}: {name}, gloo or ideal belongs here")
+        raise InputError("library", given.name, f"{where}: say --library {name}, gloo or ideal")
     return given

@@ -18,6 +18,7 @@ from commsim.measurement.check.causes import Suspect, suspects
 from commsim.measurement.check.expected import Expected, Rows
 from commsim.measurement.check.held import Held, Judged, Tolerance, Verdict
 from commsim.measurement.check.sense import nonsense
+from commsim.measurement.check.windows import ordinary
 from commsim.measurement.cluster import cluster, named, of_others, on_windows
 from commsim.units import counted
 
@@ -114,6 +115,8 @@ def _checked(table: Measurement, system: System | None, library: Library | None)
     if table.ranks > system.gpus:
         raise InputError("system", system.gpus, f"at least the {table.ranks} GPUs of the table belong here")
     expected = Expected(table, system, own(system, library) if library else _free(table, system))
+    if doubt := ordinary(expected):
+        table = dataclasses.replace(table, problems=(*table.problems, doubt))
     tolerance = OF_THE_MODEL if any(map(of_gpus, expected.kinds)) or system.nodes > 1 else WITHOUT_NVLINK
     held = Held(expected.sizes, expected.measured, expected.seconds, expected.least, tolerance, expected.factor)
     return dataclasses.replace(_judged(table, system, held, senseless), expected=expected)
