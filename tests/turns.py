@@ -6,8 +6,9 @@ pytest-xdist runs tests in several processes; a lock between them is a file.
 from __future__ import annotations
 
 import fcntl
+import os
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """The turn of every test of a run: a shared one, until it asks to be alone.
+    """The turns of the tests that one user runs on this machine: shared ones, until a test asks to be alone.
 
     Whoever waits to be alone stands in the door, so that those who share cannot pass it for ever.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._door = (folder / "commsim-tests-door").open("w")
-        self._room = (folder / "commsim-tests-room").open("w")
+        self._door, self._room = (
+            os.open(folder / f"commsim-tests-{os.getuid()}-{what}", os.O_CREAT | os.O_RDWR) for what in ("door", "room")
+        )
 
     @contextmanager
     def shared(self) -> Iterator[None]:
@@ -44,7 +46,7 @@ class Turns:
 
 
 @contextmanager
-def _held(door: IO[str], how: int) -> Iterator[None]:
+def _held(door: int, how: int) -> Iterator[None]:
     fcntl.flock(door, how)
     try:
         yield
