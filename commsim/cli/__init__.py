@@ -144,9 +144,24 @@ def _usage(error: TyperException, arguments: list[str]) -> str:
     if option is None or not option.help:
         said = error.format_message() or "a command is missing"
         return f"{where}: {said} (see `{f'commsim {where}'.strip()} --help`)".removeprefix(": ")
-    given = next((value for name in option.opts for value in _values(name, arguments)), None)
-    said = error.format_message() if given is None else f"{option.opts[-1]}: {given!r}; {error.message}"
-    return f"{where}: {said} ({option.help.rstrip('. ')})"
+    given = [value for name in option.opts for value in _values(name, arguments)]
+    said = f"{option.opts[-1]}: {given[-1]!r}; {error.message}" if given else error.format_message()
+    return f"{where}: {_plain(said)} ({option.help.rstrip('. ')})"
+
+
+_WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "a whole number belongs here",
+    "Input should be a valid number, unable to parse string as a number": "a number belongs here",
+    "Input should be": "it should be",
+}
+"""What the library of the command line says, and what is meant."""
+
+
+def _plain(said: str) -> str:
+    for theirs, ours in _WORDS.items():
+        said = said.replace(theirs, ours)
+    return said
 
 
 def _values(option: str, arguments: list[str]) -> Iterator[str]:

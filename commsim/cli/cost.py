@@ -61,7 +61,7 @@ def cost(
             "factor": factor,
             "algorithm": algorithm,
             "protocol": protocol,
-            "plot": plot,
+            "plot": plot and str(plot),
         }
         moe.refuse(sized, f"{op} takes --tokens, --hidden, --mode and others: leave this out")
         moe.refuse({"symmetric": _symmetric(by) or None}, f"{op} has no kernels for windows: leave this out")

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from commsim.cli.options import Json, machine, takes
 from commsim.cli.output import display, document, note, number, points, table
+from commsim.cli.tuner_table import entries_document, entries_shown, logged
 from commsim.errors import InputError
 from commsim.libraries.nccl import constants
 from commsim.libraries.nccl.communicator import Communicator, Cpu
-from commsim.libraries.nccl.constants import ALGORITHMS, PROTOCOLS
 from commsim.libraries.nccl.form import of_dump, of_system
 from commsim.libraries.nccl.graph_xml import read_graphs
 from commsim.libraries.nccl.graphs import Graph
@@ -84,6 +84,10 @@ def tuner(
     cpu: Annotated[str | None, typer.Option(rich_help_panel=_GRAPH, help="Its CPUs: intel, amd, arm ...")] = None,
     library_version: Annotated[str, typer.Option(metavar="VERSION", help="Of NCCL, such as 2.27 (the newest).")] = "",
     sizes: Annotated[str, typer.Option(metavar="SIZES", help="1KiB..8GiB, each twice the last; or 1K,1M.")] = _SIZES,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="In place of all: show what NCCL printed (NCCL_DEBUG_SUBSYS=TUNING); or -."),
+    ] = None,
     plugin: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the choices as NCCL's sample tuner plugin reads them.")
     ] = None,
@@ -92,6 +96,16 @@ def tuner(
     as_json: Json = False,
 ) -> None:
     """Show what NCCL's own tuner picks: graphs, latency and bandwidth of every way, and the choice for each size."""
+    if log is not None:
+        named = {
+            "graph": graph,
+            "set": None if settings == Knobs.of({}) else "NCCL's settings",
+            "compute-capability": compute_capability,
+            "cpu": cpu,
+            "plugin": plugin,
+        }
+        _refuse({**given, **named, "library-version": library_version or None}, "a log takes its place: leave it out")
+        return logged(log, as_json=as_json)
     if constants.note(library_version):
         note(constants.note(library_version))
     if graph is None:
@@ -106,7 +120,9 @@ def tuner(
         plugin.write_text(plugin_csv(formed, picks), encoding="utf-8")
     if as_json:
         return document(_document(tuned, picks))
-    return display(*_heading(formed), _graphs(formed), "", _entries(tuned), "", _choices(picks), *_remarks(formed))
+    return display(
+        *_heading(formed), _graphs(formed), "", entries_shown(tuned.entries), "", _choices(picks), *_remarks(formed)
+    )
 
 
 def _of_machine(given: Given, settings: Knobs, version: str) -> Communicator:
@@ -145,11 +161,11 @@ def _refuse(options: Given, expected: str) -> None:
 
 def _document(tuned: Tuned, picks: list[Picks]) -> Record:
     graphs = {name: _graph(one) for name, one in tuned.communicator.graphs.named().items()}
-    entries = {
-        op: {pair: {"latency_s": one.latency, "algbw_bytes_per_s": one.algbw} for pair, one in pairs.items()}
-        for op, pairs in tuned.entries.items()
+    return {
+        "graphs": graphs,
+        "table": entries_document(tuned.entries),
+        "picks": [row for pick in picks for row in _rows(pick)],
     }
-    return {"graphs": graphs, "table": entries, "picks": [row for pick in picks for row in _rows(pick)]}
 
 
 def _graph(found: Graph) -> Record:
@@ -187,19 +203,6 @@ def _graphs(comm: Communicator) -> Table:
             path = f"{found.type_intra.name}/{found.type_inter.name}"
             shape = found.pattern.name.lower().replace("_", " ")
             listed.add_row(name.replace("_", " "), str(found.channels), *speeds, path, shape)
-    return listed
-
-
-def _entries(tuned: Tuned) -> Table:
-    """Latency and bandwidth of every way; collectives with the same entries share a column."""
-    groups: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-    for op, entries in tuned.entries.items():
-        groups.setdefault(tuple(entries.items()), []).append(op)
-    listed = table("us, GB/s", *(">" + "\n".join(ops) for ops in groups.values()))
-    known = {pair for entries in groups for pair, _ in entries}
-    for pair in (pair for name in ALGORITHMS for pair in (f"{name}/{one}" for one in PROTOCOLS) if pair in known):
-        cells = (dict(entries).get(pair) for entries in groups)
-        listed.add_row(pair, *(one and f"{number(one.latency * 1e6)}, {number(one.algbw / 1e9)}" for one in cells))
     return listed
 
 

@@ -53,7 +53,7 @@ def _drawn(named: Mapping[str, Sequence[Compared]], what: str, title: str, how: 
     figure, axes = canvas(7.0, 6.0)
     _scatter(axes, named, what)
     axes.set_title(f"{sum(map(len, named.values())):,} {title}", loc="left", weight="bold")
-    sign(figure, f"to the right what its source {how}, upwards what is")
+    sign(figure, f"to the right: as its source {how} it; upwards: as estimated")
     return figure
 
 

@@ -31,7 +31,7 @@ def shares(validation: Validation) -> Figure:
         axes.hist(drawn, bins=bins.tolist(), color=colour, alpha=0.6, label=label)
     axes.axvline(1, color=INK, lw=1)
     axes.set(xlabel="estimated share of the memory that there is", ylabel="runs", xlim=(0, WIDEST))
-    axes.legend(frameon=False, fontsize=8, loc="upper center")
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1 / WIDEST, 1.0))
     axes.set_title(f"{len(validation.cases):,} runs: does it fit?", loc="left", weight="bold")
-    sign(figure, "right of the line is said not to fit")
+    sign(figure, f"right of the line is said not to fit; at the end what needs {WIDEST:g} times and more")
     return figure

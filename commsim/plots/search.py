@@ -29,7 +29,9 @@ def front(search: Search) -> Figure:
         label = f"recompute {way}" if ours.any() else None
         axes.scatter(memory[ours], seconds[ours], s=9, alpha=0.5, lw=0, color=_RECOMPUTE.get(way, PALE), label=label)
     best = search.ranking.memory[search.front] / GIGA, search.ranking.seconds[search.front]
-    axes.plot(*best, color=INK, lw=1.2, marker="o", ms=3, drawstyle="steps-pre", label="none is quicker and smaller")
+    axes.plot(
+        *best, color=INK, lw=1.2, marker="o", ms=3, drawstyle="steps-pre", label="no other is quicker and smaller"
+    )
     axes.axvline(float(job.system.accelerator.memory) / GIGA, color=INK, lw=1, ls=":", label="memory of a GPU")
     _name(axes, search)
     axes.set(xlabel="memory of the fullest GPU, GB", ylabel="step time, s", ylim=(0, float(seconds[0]) * 2.05))

@@ -9,7 +9,7 @@ from commsim.training.compute import SPREAD
 from commsim.training.overlap import CONTENTION
 from commsim.training.passes import ASSEMBLY, HOST
 from commsim.training.step import program_of
-from commsim.units import show
+from commsim.units import counted, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _of_plan(setting: Setting) -> Iterator[str]:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"
     if setting.model.experts:
-        yield f"experts are dealt out over {plan.expert} ranks, and each is split over {plan.expert_tensor}"
+        yield f"experts are dealt out over {counted(plan.expert, 'rank')}, and each is split over {plan.expert_tensor}"
     if plan.expert > 1:
         yield f"the most loaded expert rank gets {recipe.imbalance:g} times the mean of tokens"
     if plan.pipeline > 1:

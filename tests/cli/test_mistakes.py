@@ -47,7 +47,9 @@ MISTAKES = {
     "estimate llama3.1-405b hgx-h100 --gpus 64 --plan tensor=8,data=8": "global-batch: nothing; the sequences of",
     f"{PLAN} --global-batch 0": "global-batch: 0",
     f"{PLAN} --micro-batch -1": "micro-batch: -1",
-    f"{PLAN} --sequence 8k": "'8k'",
+    f"{PLAN} --sequence 8k": "--sequence: '8k'; a whole number belongs here",
+    f"{PLAN} --global-batch 1e3": "--global-batch: '1e3'; a whole number",  # the last of several is the one
+    f"{PLAN} --efficiency best": "--efficiency: 'best'; a number belongs here",
     f"{PLAN} --imbalance nan": "imbalance: nan",
     f"{PLAN} --gradient-bytes nan": "gradient-bytes: nan",
     f"{PLAN} --weight-bytes -1": "weight-bytes: -1",

@@ -156,3 +156,43 @@ def test_cpu_is_one_that_nccl_tells_apart(commsim: Callable[..., Answer], graphs
     asked = ("tuner", "--graph", graphs, "--gpus-per-node", 8, "--compute-capability", 90, "--cpu")
     assert commsim(*asked, "amd", "--json").code == 0
     assert "cpu: 'sparc'; NCCL tells no such processors apart" in commsim(*asked, "sparc").err
+
+
+PRINTED = """\
+host:1:1 [{rank}] NCCL INFO   Algorithm   |            Tree           |            Ring           |
+host:1:1 [{rank}] NCCL INFO   Protocol    |      LL |  LL128 | Simple |      LL |  LL128 | Simple |
+host:1:1 [{rank}] NCCL INFO     AllReduce | 16.8/0.5 | 31.0/0.0 | 36.4/1.9 | 16.6/1.2 | 31.0/0.0 | 36.4/{ring} |
+"""
+
+
+def test_tables_that_nccl_printed(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    log.write_text(PRINTED.format(rank=0, ring=2.4) + PRINTED.format(rank=1, ring=2.4), encoding="utf-8")
+    (one,) = commsim("tuner", "--log", log, "--json").document
+    assert list(one["table"]["all_reduce"]) == ["Tree/LL", "Tree/Simple", "Ring/LL", "Ring/Simple"]
+    simple = {"latency_s": pytest.approx(36.4e-6), "algbw_bytes_per_s": pytest.approx(2.4e9)}
+    assert one["table"]["all_reduce"]["Ring/Simple"] == simple
+    shown = commsim("tuner", "--log", log).out
+    assert "what NCCL expected: 1 table\n" in shown
+    assert re.search(r"^Ring/Simple +36\.4, 2\.4$", shown, re.MULTILINE)
+    log.write_text(PRINTED.format(rank=0, ring=2.4) + PRINTED.format(rank=1, ring=2.5), encoding="utf-8")
+    assert "what NCCL expected: 2 tables\n" in commsim("tuner", "--log", log).out
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        (("hgx-h100",), "system: 'hgx-h100'"),
+        (("--nodes", 2), "nodes: 2"),
+        (("--cpu", "amd"), "cpu: 'amd'"),
+        (("--library-version", "2.27"), "library-version: '2.27'"),
+        (("--set", "NCCL_ALGO=ring"), "set: "),
+    ],
+)
+def test_a_log_stands_alone(
+    commsim: Callable[..., Answer], tmp_path: Path, more: tuple[object, ...], where: str
+) -> None:
+    answer = commsim("tuner", *more, "--log", tmp_path / "nccl.log")
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert answer.err.startswith(f"commsim: {where}")
+    assert answer.err.endswith("; a log takes its place: leave it out\n")

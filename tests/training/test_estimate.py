@@ -139,7 +139,7 @@ def test_groups_across_the_border_of_a_domain_are_named(axes: tuple[Any, ...], s
 def test_plans_of_experts_say_what_they_left_open() -> None:
     """Megatron splits experts over tensor ranks unless told otherwise; a plan without an expert axis does not."""
     found = estimated("mixtral-8x7b", Tensor(2), Data(4)).assumptions
-    assert "experts are dealt out over 1 ranks, and each is split over 1" in found
+    assert "experts are dealt out over 1 rank, and each is split over 1" in found
 
 
 def test_without_experts_nothing_is_said_of_them() -> None:

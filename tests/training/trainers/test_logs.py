@@ -31,3 +31,20 @@ BROKEN = ("elapsed time per iteration (ms): .", "train_step_timing in s: ..3", "
 def test_what_says_no_time(text: str) -> None:
     with pytest.raises(InputError):
         measured_step(text, TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        (" 10%|#         | 12/120 [02:28<22:12, 12.34s/it]", 12.34),
+        ("{'loss': 1.2} 45%|####5     | 9/20 [00:04<00:05, 2.00it/s]", 0.5),
+    ],
+)
+def test_bars_of_progress(line: str, seconds: float) -> None:
+    assert measured_step(line, 8192.0) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["hello", "", "throughput per GPU (TFLOP/s/GPU): 380"])
+def test_what_says_no_time_is_told_what_would(text: str) -> None:
+    with pytest.raises(InputError, match=r"a time such as '12\.3 s' belongs here, or a line"):
+        measured_step(text, 8192.0)
