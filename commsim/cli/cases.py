@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from commsim.cli.options import option
 from commsim.errors import InputError
 from commsim.measurement.launch import asked
 from commsim.measurement.launch.cases import Case, read_cases
 
-_WHAT, _HOW = "What", "Conditions"
+_what, _how = partial(option, "What"), partial(option, "Conditions")
 
 
 def cases(
     op: Annotated[str, typer.Argument(metavar="OP[,OP]", help="all_reduce, all_gather, ..., send_recv, barrier.")],
-    sizes: Annotated[str, typer.Option(rich_help_panel=_WHAT, help="8..8GiB doubles; or 1K,4K.")] = "8..64MiB",
-    factor: Annotated[float, typer.Option(rich_help_panel=_WHAT, help="From one size to the next.")] = 2.0,
-    dtype: Annotated[str, typer.Option(rich_help_panel=_WHAT, help="float, bfloat16, half, int8 ...")] = "float",
-    iterations: Annotated[int, typer.Option(metavar="N", rich_help_panel=_WHAT, help="That count.")] = 20,
-    warmup: Annotated[int, typer.Option(metavar="N", rich_help_panel=_WHAT, help="Before those.")] = 5,
-    in_place: Annotated[
-        bool | None,
-        typer.Option("--in-place/--out-of-place", rich_help_panel=_WHAT, help="As torch has it (the default)."),
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option(metavar="RANKS", rich_help_panel=_HOW, help="0-3; or 0,1/2,3: two at once.")
-    ] = None,
-    matmul: Annotated[int, typer.Option(metavar="N", rich_help_panel=_HOW, help="Beside products of N x N, too.")] = 0,
-    graph: Annotated[bool, typer.Option("--graph", rich_help_panel=_HOW, help="Captured in a CUDA graph.")] = False,
-    late: Annotated[
-        list[str] | None, typer.Option(metavar="RANK=TIME", rich_help_panel=_HOW, help="3=50ms: it holds back.")
-    ] = None,
-    jitter: Annotated[
-        str | None, typer.Option(metavar="LAW", rich_help_panel=_HOW, help="'lognormal: sigma=1 mean=0.01' (s).")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_HOW, help="Of the jitter.")] = 0,
+    sizes: Annotated[str, _what("8..8GiB doubles; or 1K,4K.")] = "8..64MiB",
+    factor: Annotated[float, _what("From one size to the next.")] = 2.0,
+    dtype: Annotated[str, _what("float, bfloat16, half, int8 ...")] = "float",
+    iterations: Annotated[int, _what("That count.", "N")] = 20,
+    warmup: Annotated[int, _what("Before those.", "N")] = 5,
+    in_place: Annotated[bool | None, _what("As torch has it (the default).", name="--in-place/--out-of-place")] = None,
+    group: Annotated[str | None, _how("0-3; or 0,1/2,3: two at once.", "RANKS")] = None,
+    matmul: Annotated[int, _how("Beside products of N x N, too.", "N")] = 0,
+    graph: Annotated[bool, _how("Captured in a CUDA graph.", name="--graph")] = False,
+    late: Annotated[list[str] | None, _how("3=50ms: it holds back.", "RANK=TIME")] = None,
+    jitter: Annotated[str | None, _how("'lognormal: sigma=1 mean=0.01' (s).", "LAW")] = None,
+    seed: Annotated[int, _how("Of the jitter.", "N")] = 0,
     cases_file: Annotated[
-        Path | None,
-        typer.Option("--cases", metavar="FILE", rich_help_panel=_HOW, help="JSON list of cases, in place of all this."),
+        Path | None, _how("JSON list of cases, in place of all this.", "FILE", name="--cases")
     ] = None,
 ) -> list[Case]:
     """Return the cases that the arguments of every command that measures describe."""

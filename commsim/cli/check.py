@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from commsim.cli.options import Json, Network, Nic, NicsPerNode, Oversubscription
+from commsim.cli.options import Json, Network, Nic, NicsPerNode, Oversubscription, option, takes
 from commsim.cli.output import display, document, number, points, table
 from commsim.cli.screen import screened
 from commsim.errors import InputError
@@ -24,13 +25,26 @@ if TYPE_CHECKING:
 
     from commsim.measurement.records import Measurement
 
-_MACHINE = "Machine"
+_machine = partial(option, "Machine")
 FAILED = 1
 WORST = ("impossible", "low", "unknown", "good")
 COLOURS = {"good": "green", "low": "yellow", "impossible": "red", "unknown": "blue"}
 MOST_SUSPECTS = 4
 
 
+def machine(
+    system: Annotated[str | None, _machine("Where it ran (told by the names of GPUs).", "SYSTEM")] = None,
+    nodes: Annotated[int | None, _machine("Hosts that ran it.", "N")] = None,
+    nics_per_node: NicsPerNode = None,
+    nic: Nic = None,
+    fabric: Network = None,
+    oversubscription: Oversubscription = None,
+) -> dict[str, Any]:
+    """Return what is said of the machine that ran a benchmark."""
+    return {name: value for name, value in locals().items() if value is not None}
+
+
+@takes(said=machine)
 def check(
     file: Annotated[
         str,
@@ -38,15 +52,7 @@ def check(
             metavar="FILE", help="What a benchmark printed (nccl-tests, OSU, PARAM, our JSON lines ...); - is stdin."
         ),
     ],
-    system: Annotated[
-        str | None,
-        typer.Option(metavar="SYSTEM", rich_help_panel=_MACHINE, help="Where it ran (told by the names of GPUs)."),
-    ] = None,
-    nodes: Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="Hosts that ran it.")] = None,
-    nics_per_node: NicsPerNode = None,
-    nic: Nic = None,
-    fabric: Network = None,
-    oversubscription: Oversubscription = None,
+    said: dict[str, Any],
     op: Annotated[
         str | None, typer.Option(metavar="OP", help="The operation, where the file does not say which.")
     ] = None,
@@ -67,24 +73,15 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Judge a benchmark: good, low (and why) or impossible. Exit code 1 unless all is good or unknown."""
-    given = {
-        "system": system,
-        "nodes": nodes,
-        "nics_per_node": nics_per_node,
-        "nic": nic,
-        "fabric": fabric,
-        "oversubscription": oversubscription,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
     if pairs:
-        _refused("pairs", {**changes, "op": op, "ranks": ranks, "baseline": baseline, "as_configured": as_configured})
+        _refused("pairs", {**said, "op": op, "ranks": ranks, "baseline": baseline, "as_configured": as_configured})
         return screened(file, as_json=as_json)
     tables = joined(measurements(file, op=op, ranks=ranks))
     if baseline is not None:
-        _refused("baseline", {**changes, "as_configured": as_configured})
+        _refused("baseline", {**said, "as_configured": as_configured})
         found = _beside(tables, joined(measurements(baseline, op=op, ranks=ranks)))
     else:
-        found = [_judged(one, changes, as_configured=as_configured) for one in tables]
+        found = [_judged(one, said, as_configured=as_configured) for one in tables]
     if as_json:
         document(_document(found))
     else:

@@ -34,7 +34,7 @@ WINDOWS = (
 """What has to be known of times on symmetric windows; measured: NVIDIA/nccl#1940."""
 
 
-@takes(machine=machine, library=library, asked=moe.asked)
+@takes(machine=machine, library=library, asked=moe.Asked)
 def cost(
     machine: System,
     op: Annotated[str, typer.Argument(metavar="OP", help="all_reduce, all_to_all, send_recv, dispatch ...")],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from commsim.cli.options import option
 from commsim.cli.output import between as span
 from commsim.cli.output import display, document, number, points, table
 from commsim.collectives.moe.routing import Routing
@@ -28,7 +29,7 @@ from commsim.tables.records import Record, records
 from commsim.units import counted
 
 OPS = tuple(BY_NAME)
-_PANEL = "Dispatch and combine"
+_moe = partial(option, "Dispatch and combine")
 _COUNTED = {
     "token_expert_pairs": "every copy of a token, one for each of its experts",
     "token_rank_pairs": "a copy of a token for each rank that has an expert of it",
@@ -40,16 +41,16 @@ _COUNTED = {
 class Asked:
     """What is dispatched or combined, among how many ranks (None: all), and by which kernels."""
 
-    ep: int | None
-    tokens: int | None
-    hidden: int | None
-    top_k: int | None
-    experts: int | None
-    groups: int | None
-    skew: float | None
-    precision: str | None
-    mode: str | None
-    multiprocessors: int | None
+    ep: Annotated[int | None, _moe("Ranks that share the experts (all).", "E")] = None
+    tokens: Annotated[int | None, _moe("Tokens of each rank.", "T")] = None
+    hidden: Annotated[int | None, _moe("Values of a token.", "H")] = None
+    top_k: Annotated[int | None, _moe("Experts of a token.", "K")] = None
+    experts: Annotated[int | None, _moe("Experts in all.", "X")] = None
+    groups: Annotated[int | None, _moe("Scale-up domains of a token at most (any).", "G")] = None
+    skew: Annotated[float | None, _moe("Of lognormal popularity: 0 even, 1.07 as measured (0).", "S")] = None
+    precision: Annotated[str | None, _moe("bf16, fp8 (with scales), nvfp4 ... (bf16)", "P")] = None
+    mode: Annotated[str | None, _moe("normal, hybrid, low_latency, nccl (normal).", "M")] = None
+    multiprocessors: Annotated[int | None, _moe("Of each GPU, for the kernels (24).", "N")] = None
 
     def __bool__(self) -> bool:
         """Whether anything was said at all."""
@@ -68,40 +69,6 @@ class Asked:
                 name.replace("_", "-"), None, f"--{name.replace('_', '-')} N belongs to dispatch and combine"
             )
         return value
-
-
-def asked(
-    ep: Annotated[
-        int | None, typer.Option(metavar="E", rich_help_panel=_PANEL, help="Ranks that share the experts (all).")
-    ] = None,
-    tokens: Annotated[
-        int | None, typer.Option(metavar="T", rich_help_panel=_PANEL, help="Tokens of each rank.")
-    ] = None,
-    hidden: Annotated[int | None, typer.Option(metavar="H", rich_help_panel=_PANEL, help="Values of a token.")] = None,
-    top_k: Annotated[int | None, typer.Option(metavar="K", rich_help_panel=_PANEL, help="Experts of a token.")] = None,
-    experts: Annotated[int | None, typer.Option(metavar="X", rich_help_panel=_PANEL, help="Experts in all.")] = None,
-    groups: Annotated[
-        int | None, typer.Option(metavar="G", rich_help_panel=_PANEL, help="Scale-up domains of a token at most (any).")
-    ] = None,
-    skew: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", rich_help_panel=_PANEL, help="Of lognormal popularity: 0 even, 1.07 as measured (0)."
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(metavar="P", rich_help_panel=_PANEL, help="bf16, fp8 (with scales), nvfp4 ... (bf16)")
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(metavar="M", rich_help_panel=_PANEL, help="normal, hybrid, low_latency, nccl (normal)."),
-    ] = None,
-    multiprocessors: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_PANEL, help="Of each GPU, for the kernels (24).")
-    ] = None,
-) -> Asked:
-    """Return what the options of dispatch and combine say."""
-    return Asked(ep, tokens, hidden, top_k, experts, groups, skew, precision, mode, multiprocessors)
 
 
 def show(op: str, machine: System, library: Library, given: Asked, *, every: bool, as_json: bool) -> None:

@@ -22,7 +22,21 @@ from commsim.libraries.library import Library
 from commsim.libraries.nccl import Nccl
 from commsim.libraries.nccl.constants import note as version_note
 
-_MACHINE, _LIBRARY = "Machine", "Library"
+
+def option(
+    title: str,
+    said: str,
+    metavar: str | None = None,
+    *,
+    name: str | None = None,
+    **more: Any,  # noqa: ANN401 - whatever typer takes
+) -> Any:  # noqa: ANN401 - typer says of its options that they are anything
+    """Return an option that help shows under a title; it has the name of its parameter where it is given none."""
+    names = () if name is None else (name,)
+    return typer.Option(*names, metavar=metavar, rich_help_panel=title, help=said, **more)
+
+
+_machine, _library = functools.partial(option, "Machine"), functools.partial(option, "Library")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, in SI units.")]
 
 
@@ -42,18 +56,12 @@ Plot = Annotated[
 Sources = Annotated[bool, typer.Option("--sources", help="Show who says so, too.")]
 Calibrated = Annotated[
     str | None,
-    typer.Option("--calibration", metavar="FILE", rich_help_panel=_LIBRARY, help="What software reaches on each link."),
+    _library("What software reaches on each link.", "FILE", name="--calibration"),
 ]
-NicsPerNode = Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="NICs of each host.")]
-Nic = Annotated[
-    str | None, typer.Option(metavar="RATE", rich_help_panel=_MACHINE, help="One direction of a NIC: '400 Gb/s'.")
-]
-Network = Annotated[
-    str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="infiniband, roce, efa, slingshot ...")
-]
-Oversubscription = Annotated[
-    float | None, typer.Option(metavar="R", rich_help_panel=_MACHINE, help="Of the fabric: 2 means 2:1.")
-]
+NicsPerNode = Annotated[int | None, _machine("NICs of each host.", "N")]
+Nic = Annotated[str | None, _machine("One direction of a NIC: '400 Gb/s'.", "RATE")]
+Network = Annotated[str | None, _machine("infiniband, roce, efa, slingshot ...", "NAME")]
+Oversubscription = Annotated[float | None, _machine("Of the fabric: 2 means 2:1.", "R")]
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -83,24 +91,15 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
 def machine(
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help="A name (see `commsim systems`) or a file.")],
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="Hosts (one scale-up domain).")
-    ] = None,
-    gpus: Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs in all.")] = None,
-    gpus_per_node: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each host (all).")
-    ] = None,
-    gpus_per_domain: Annotated[
-        int | None,
-        typer.Option(metavar="N", rich_help_panel=_MACHINE, help="GPUs used of each scale-up domain, 64 of an NVL72."),
-    ] = None,
+    nodes: Annotated[int | None, _machine("Hosts (one scale-up domain).", "N")] = None,
+    gpus: Annotated[int | None, _machine("GPUs in all.", "N")] = None,
+    gpus_per_node: Annotated[int | None, _machine("GPUs used of each host (all).", "N")] = None,
+    gpus_per_domain: Annotated[int | None, _machine("GPUs used of each scale-up domain, 64 of an NVL72.", "N")] = None,
     nics_per_node: NicsPerNode = None,
     nic: Nic = None,
     fabric: Network = None,
     oversubscription: Oversubscription = None,
-    accelerator: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=_MACHINE, help="In place of the system's own.")
-    ] = None,
+    accelerator: Annotated[str | None, _machine("In place of the system's own.", "NAME")] = None,
 ) -> System:
     """Return the system that the arguments of every command on a SYSTEM describe."""
     changes = {
@@ -124,21 +123,14 @@ def machine(
 def library(
     library: Annotated[
         Literal["nccl", "rccl", "gloo", "ideal"] | None,
-        typer.Option(rich_help_panel=_LIBRARY, help="Who does it (the GPUs' vendor's); ideal is the wire alone."),
+        _library("Who does it (the GPUs' vendor's); ideal is the wire alone."),
     ] = None,
-    library_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", rich_help_panel=_LIBRARY, help="Such as 2.27.")
-    ] = None,
+    library_version: Annotated[str | None, _library("Such as 2.27.", "VERSION")] = None,
     calibrated: Calibrated = None,
-    nvls: Annotated[
-        bool | None, typer.Option("--nvls/--no-nvls", rich_help_panel=_LIBRARY, help="NVSwitches reduce (they do).")
-    ] = None,
-    sharp: Annotated[
-        bool | None, typer.Option("--sharp/--no-sharp", rich_help_panel=_LIBRARY, help="Network switches reduce (no).")
-    ] = None,
+    nvls: Annotated[bool | None, _library("NVSwitches reduce (they do).", name="--nvls/--no-nvls")] = None,
+    sharp: Annotated[bool | None, _library("Network switches reduce (no).", name="--sharp/--no-sharp")] = None,
     symmetric: Annotated[
-        bool | None,
-        typer.Option("--symmetric", rich_help_panel=_LIBRARY, help="Buffers are symmetric windows (NCCL 2.27 on)."),
+        bool | None, _library("Buffers are symmetric windows (NCCL 2.27 on).", name="--symmetric")
     ] = None,
 ) -> Library | None:
     """Return the library that does the collectives, None for the machine's own. InputError for options it has not."""

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 from commsim.cli.job import need_batch, recipe
-from commsim.cli.options import Json, Plot, library, machine, takes
+from commsim.cli.options import Json, Plot, library, machine, option, takes
 from commsim.cli.output import display, document, folded, table
 from commsim.errors import InputError, PartialError
 from commsim.hardware.catalogue import load
@@ -29,7 +30,7 @@ from commsim.training.search.search import search as searched
 from commsim.training.search.sweep import Case, Outcome, searches
 from commsim.units import counted, show
 
-_CHOICES = "Choices"
+_chosen = partial(option, "Choices")
 _FIGURES = 20
 """Columns of the terminal that the time and the memory of a plan take."""
 _SWEPT = ("model", "system", "nodes", "gpus")
@@ -54,7 +55,7 @@ def _like(made: Callable[..., Any], signature: Callable[..., Any], *without: str
 
 
 def _choice(what: str) -> Any:  # noqa: ANN401 - typer says of its options that they are anything
-    return typer.Option(metavar="N,..", rich_help_panel=_CHOICES, help=f"{what} (all that divide).")
+    return _chosen(f"{what} (all that divide).", "N,..")
 
 
 def choices(
@@ -64,14 +65,9 @@ def choices(
     pipeline: Annotated[str | None, _choice("Stages")] = None,
     virtual_stages: Annotated[str | None, _choice("Chunks of layers on each stage")] = None,
     data: Annotated[str | None, _choice("Ranks with batches of their own")] = None,
-    zero: Annotated[
-        str | None, typer.Option(metavar="N,..", rich_help_panel=_CHOICES, help="What data ranks shard (0,1,2,3).")
-    ] = None,
+    zero: Annotated[str | None, _chosen("What data ranks shard (0,1,2,3).", "N,..")] = None,
     micro_batch: Annotated[str | None, _choice("Sequences that a rank takes at once")] = None,
-    recompute: Annotated[
-        str | None,
-        typer.Option(metavar="WAY,..", rich_help_panel=_CHOICES, help="What is computed again (none,selective,full)."),
-    ] = None,
+    recompute: Annotated[str | None, _chosen("What is computed again (none,selective,full).", "WAY,..")] = None,
 ) -> dict[str, Any]:
     """Return what each coordinate of a plan may be, where that is limited. InputError for what is no number."""
     sizes = dict(tensor=tensor, context=context, expert=expert, pipeline=pipeline, virtual=virtual_stages)  # noqa: C408

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from commsim.cli.job import plan, recipe, settled
-from commsim.cli.options import Json, Plot, Sources, library, machine, takes
+from commsim.cli.options import Json, Plot, Sources, library, machine, option, takes
 from commsim.cli.output import display, document
 from commsim.cli.stragglers_summary import curves, mended, sourced, summary, training
 from commsim.errors import InputError, PartialError
@@ -37,24 +38,18 @@ from commsim.training.plan import Plan
 from commsim.training.trainers.job import Job
 from commsim.units import parse
 
-_CAUSES, _DRAWS, _WHAT, _WHOLE = "Causes", "Draws", "What else", "A whole training"
+_causes, _draws = partial(option, "Causes"), partial(option, "Draws")
+_what, _whole = partial(option, "What else"), partial(option, "A whole training")
 DISTRIBUTION = "distribution"
 _EVERY = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def wanted(
     cause: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAUSE", rich_help_panel=_CAUSES, help="Such as 'slow-rank: factor=1.1 count=1'; may be repeated."
-        ),
+        list[str] | None, _causes("Such as 'slow-rank: factor=1.1 count=1'; may be repeated.", "CAUSE")
     ] = None,
-    causes: Annotated[
-        Path | None, typer.Option(metavar="FILE", rich_help_panel=_CAUSES, help="A YAML list of causes.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=_CAUSES, help="A cluster: dedicated or shared.")
-    ] = None,
+    causes: Annotated[Path | None, _causes("A YAML list of causes.", "FILE")] = None,
+    preset: Annotated[str | None, _causes("A cluster: dedicated or shared.", "NAME")] = None,
 ) -> tuple[Straggler, ...]:
     """Return the causes of all three. InputError when there is none."""
     found = [*(preset_of(preset).causes if preset else ()), *(read.causes(causes) if causes else ())]
@@ -66,22 +61,11 @@ def wanted(
 
 
 def failures(
-    tokens: Annotated[
-        str | None, typer.Option(metavar="N", rich_help_panel=_WHOLE, help="Of the whole training: 15T, 15e12.")
-    ] = None,
-    mtbf: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Between failures of the job (Llama 3's, by GPU)."),
-    ] = None,
-    restart: Annotated[
-        str, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Until it runs again (MegaScale).")
-    ] = "10 min",
-    checkpoint_every: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="Of work (what costs least, by Daly).")
-    ] = None,
-    checkpoint_cost: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=_WHOLE, help="In which nobody works.")
-    ] = None,
+    tokens: Annotated[str | None, _whole("Of the whole training: 15T, 15e12.", "N")] = None,
+    mtbf: Annotated[str | None, _whole("Between failures of the job (Llama 3's, by GPU).", "TIME")] = None,
+    restart: Annotated[str, _whole("Until it runs again (MegaScale).", "TIME")] = "10 min",
+    checkpoint_every: Annotated[str | None, _whole("Of work (what costs least, by Daly).", "TIME")] = None,
+    checkpoint_cost: Annotated[str | None, _whole("In which nobody works.", "TIME")] = None,
 ) -> tuple[float | None, Callable[[int], Failures] | None]:
     """Return the tokens, and the failures that the options describe for so many GPUs."""
     given = checkpoint_every is not None or checkpoint_cost is not None
@@ -115,23 +99,14 @@ def stragglers(
     library: Library | None,
     wanted: tuple[Straggler, ...],
     failures: tuple[float | None, Callable[[int], Failures] | None],
-    steps: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Steps that are drawn.")] = 10_000,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Of so many jobs (each step its own).")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_DRAWS, help="Of the draws.")] = 0,
+    steps: Annotated[int, _draws("Steps that are drawn.", "N")] = 10_000,
+    jobs: Annotated[int | None, _draws("Of so many jobs (each step its own).", "N")] = None,
+    seed: Annotated[int, _draws("Of the draws.", "N")] = 0,
     mitigation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mitigate", metavar="NAME", rich_help_panel=_WHAT, help=f"{', '.join(MITIGATIONS)}; may be repeated."
-        ),
+        list[str] | None, _what(f"{', '.join(MITIGATIONS)}; may be repeated.", "NAME", name="--mitigate")
     ] = None,
-    with_curve: Annotated[
-        bool, typer.Option("--curve", rich_help_panel=_WHAT, help="The slowdown on 8 to 100,000 GPUs.")
-    ] = False,
-    also: Annotated[
-        list[str] | None, typer.Option(metavar="SYSTEM", rich_help_panel=_WHAT, help="Its curve, too; may be repeated.")
-    ] = None,
+    with_curve: Annotated[bool, _what("The slowdown on 8 to 100,000 GPUs.", name="--curve")] = False,
+    also: Annotated[list[str] | None, _what("Its curve, too; may be repeated.", "SYSTEM")] = None,
     sources: Sources = False,
     as_json: Json = False,
     plot: Plot = None,

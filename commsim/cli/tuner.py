@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -11,7 +12,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from commsim.cli.options import Json, machine, takes
+from commsim.cli.options import Json, machine, option, takes
 from commsim.cli.output import display, document, note, number, points, table
 from commsim.cli.tuner_table import entries_document, entries_shown, logged
 from commsim.errors import InputError
@@ -29,7 +30,7 @@ from commsim.units import counted, parse_sizes, show_size
 
 Given = dict[str, Any]
 CPUS: tuple[Cpu, ...] = get_args(Cpu)
-_GRAPH = "A searched graph"
+_searched = partial(option, "A searched graph")
 _SIZES = "1KiB..8GiB"
 
 
@@ -72,16 +73,9 @@ def knobs(
 @takes(given=asked, settings=knobs)
 def tuner(
     given: Given,
-    graph: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=_GRAPH, help="In place of SYSTEM: what NCCL_GRAPH_DUMP_FILE wrote."
-        ),
-    ] = None,
-    compute_capability: Annotated[
-        int | None, typer.Option(metavar="CC", rich_help_panel=_GRAPH, help="Of its GPUs: 90 for 9.0.")
-    ] = None,
-    cpu: Annotated[str | None, typer.Option(rich_help_panel=_GRAPH, help="Its CPUs: intel, amd, arm ...")] = None,
+    graph: Annotated[Path | None, _searched("In place of SYSTEM: what NCCL_GRAPH_DUMP_FILE wrote.", "FILE")] = None,
+    compute_capability: Annotated[int | None, _searched("Of its GPUs: 90 for 9.0.", "CC")] = None,
+    cpu: Annotated[str | None, _searched("Its CPUs: intel, amd, arm ...")] = None,
     library_version: Annotated[str, typer.Option(metavar="VERSION", help="Of NCCL, such as 2.27 (the newest).")] = "",
     sizes: Annotated[str, typer.Option(metavar="SIZES", help="1KiB..8GiB, each twice the last; or 1K,1M.")] = _SIZES,
     log: Annotated[
