@@ -152,3 +152,11 @@ def test_what_is_no_log_is_named(tmp_path: Path, content: bytes, says: str) -> N
     path.write_bytes(content)
     with pytest.raises(InputError, match=says):
         measurements(path)
+
+
+@pytest.mark.parametrize("head", ["a,b,seconds", "size,busbw"])
+def test_what_screens_no_nodes_is_no_screening(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "all_reduce.csv"
+    path.write_text(f"{head}\n1,2,3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no table"):
+        measurements(path)

@@ -48,3 +48,20 @@ def test_inspector_without_numbers(tmp_path: Path) -> None:
     wrong["coll_perf"]["coll_exec_time_us"] = "soon"
     with pytest.raises(InputError, match="coll_exec_time_us: 'soon'"):
         trace([lines(tmp_path / "i.json", [wrong])])
+
+
+def test_inspector_leaves_messages_out_and_counts_them(tmp_path: Path) -> None:
+    message = operation(0, 8, 5.0)
+    message["p2p_perf"] = message.pop("coll_perf")
+    found = trace([lines(tmp_path / "i.json", [message, message, operation(0, 8, 50.0), operation(1, 8, 20.0)])])
+    assert isinstance(found, CallTrace)
+    assert found.seconds.size == 2
+    assert [said for said in found.repairs if "2 point-to-point operations: left out" in said] != []
+
+
+def test_inspector_with_messages_alone_holds_no_collective(tmp_path: Path) -> None:
+    message = operation(0, 8, 5.0)
+    message["p2p_perf"] = message.pop("coll_perf")
+    message["header"].pop("n_ranks")
+    with pytest.raises(InputError, match="operations with coll_perf belong here"):
+        trace([lines(tmp_path / "i.json", [message])])

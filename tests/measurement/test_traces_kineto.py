@@ -42,6 +42,15 @@ def test_kineto_numbers_what_order_does_not_tell(tmp_path: Path) -> None:
     assert any("only one rank has" in said for said in found.repairs)
 
 
+def test_kineto_says_where_collectives_ran(tmp_path: Path) -> None:
+    on_cpu = kernel(1.0, 1.0) | {"cat": "cpu_op", "name": "gloo:all_reduce"}
+    for name, event, expected in (("cpu", on_cpu, True), ("gpu", kernel(1.0, 1.0), False)):
+        (tmp_path / name).mkdir()
+        for rank in (0, 1):
+            profile(tmp_path / name / f"r_{rank}.json", rank, [event])
+        assert any("(gloo)" in said for said in trace([tmp_path / name]).repairs) == expected
+
+
 def test_kineto_groups_are_apart(tmp_path: Path) -> None:
     names = {"Process Group Name": "tp"}
     profile(tmp_path / "r_0.json", 0, [kernel(1.0, 1.0), kernel(3.0, 1.0, **names)])

@@ -9,6 +9,7 @@ import pytest
 
 from commsim.errors import InputError
 from commsim.measurement.traces import columns
+from commsim.measurement.traces.events import EventTrace
 from commsim.measurement.traces.names import collective_of
 from commsim.measurement.traces.read import trace
 
@@ -63,3 +64,19 @@ def test_what_is_no_trace(tmp_path: Path) -> None:
         trace([tmp_path / "empty"])
     with pytest.raises(InputError, match="belongs here"):
         trace([])
+
+
+def test_a_beginning_of_names_is_taken_letter_by_letter(tmp_path: Path) -> None:
+    """`?`, `*` and `[` stand for themselves: files of other runs are not taken along."""
+    for name in ("run[1]_0.csv", "run1_0.csv", "run?_0.csv", "runs_0.csv"):
+        table(tmp_path / name, "0,0,all_reduce,1.0,1.0", "1,0,all_reduce,1.0,1.0")
+    for begin in ("run[1]_", "run?_"):
+        found = trace([tmp_path / begin])
+        assert isinstance(found, EventTrace)
+        assert found.start.size == 2
+
+
+@pytest.mark.parametrize("head", ["step,op,start,duration", "rank,step,start,duration", "rank,step,op,start"])
+def test_a_table_of_operations_has_rank_operation_and_duration(tmp_path: Path, head: str) -> None:
+    with pytest.raises(InputError, match="one of npz"):
+        trace([table(tmp_path / "t.csv", "0,0,1.0,1.0", head=head)])

@@ -112,12 +112,18 @@ def test_formulas_say_the_same_as_draws(name: str) -> None:
         (FLAT, Variation(0.02)),  # what is synchronised behind a pass that is late
         (APART, SlowRank(ranks=(1,))),
         (APART, Effected((Effect("compute", "operation", Lognormal(0.1)),))),
+        (APART, Effected((Effect("compute", "job", Lognormal(0.1)), Effect("host", "job", Lognormal(0.1), unit="s")))),
         (APART, Effected((Effect("compute", "job", Lognormal(0.1), Target("rank", count=3)),))),
     ],
 )
 def test_no_formula_where_there_is_none(kind: str, cause: Straggler) -> None:
     expected = isinstance(cause, SlowRank)
     assert (closed(staged(step(kind)), cause) is not None) == expected
+
+
+def test_no_formula_for_a_pipeline() -> None:
+    one, two = (closed(bare(stages, 4, replicas=2), Variation(0.02)) for stages in (1, 2))
+    assert (one is not None, two) == (True, None)
 
 
 def test_failures_have_no_effect_on_a_step() -> None:

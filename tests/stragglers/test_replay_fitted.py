@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from commsim.errors import InputError
 from commsim.measurement.traces import npz
 from commsim.measurement.traces.calls import CallTrace
+from commsim.measurement.traces.events import ALONE
 from commsim.measurement.traces.steps import BACKWARD, FORWARD
 from commsim.stragglers.causes import causes
 from commsim.stragglers.kinds import Jitter, LastStage, Pause, SequenceImbalance, SharedJitter, SlowRank, Variation
@@ -151,6 +153,12 @@ def test_events_are_fitted_alike() -> None:
     found = fitted(events(work, np.full((200, 2), 0.1)))
     assert vars(of(SlowRank, found))["ranks"] == (3,)
     assert vars(of(Jitter, found))["sigma"] == pytest.approx(0.03, rel=0.05)
+
+
+def test_events_that_nobody_shares_are_not_fitted() -> None:
+    found = events(np.ones((20, 2, 8)), np.full((20, 2), 0.1))
+    with pytest.raises(InputError, match="met the others"):
+        fitted(replace(found, meeting=np.full_like(found.meeting, ALONE)))
 
 
 def test_durations_alone_are_not_fitted() -> None:

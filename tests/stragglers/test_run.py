@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from commsim.errors import InputError
+from commsim.stragglers.drawing import Drawing
 from commsim.stragglers.effects import Effect, Target
 from commsim.stragglers.kinds import (
     DataLoading,
@@ -22,7 +25,7 @@ from commsim.stragglers.kinds import (
 from commsim.stragglers.laws import Constant
 from commsim.stragglers.presets import preset
 from commsim.stragglers.run import run
-from tests.stragglers.stages import APART, FLAT, KINDS_OF_STEP, PIPED, step
+from tests.stragglers.stages import APART, FLAT, KINDS_OF_STEP, PIPED, bare, step
 from tests.stragglers.test_kinds import EXAMPLES
 
 
@@ -83,6 +86,22 @@ def test_jobs_of_one_step_are_the_population() -> None:
     two, each = (run(step(PIPED), causes, steps=2000, jobs=jobs, seed=5) for jobs in (1000, 2000))
     assert two.mean == pytest.approx(each.mean, abs=4 * np.hypot(two.error, each.error))
     assert two.seconds.std() == pytest.approx(each.seconds.std(), rel=0.2)
+
+
+def test_the_steps_of_one_job_have_an_error_of_their_own() -> None:
+    """One job tells nothing of others: its error is that of its steps, not that of the mean over jobs."""
+    one = run(step(PIPED), [Jitter(0.02)], steps=100, jobs=1)
+    assert one.error == pytest.approx(one.seconds.std(ddof=1) / 10)
+
+
+@pytest.mark.parametrize(("members", "share"), [(1, 0.5), (2, 1.0)])
+def test_a_quicker_rank_helps_where_nobody_waits_with_it(members: int, share: float) -> None:
+    """An operation of one rank is as quick as that; a group's takes as long as its slowest member's."""
+    stage = bare(1, 4, replicas=1)
+    cast = replace(stage.cast, members=members, dims=(("tensor", members, 1), *stage.cast.dims))
+    quick = Effected((Effect("compute", "operation", Constant(0.5), Target("rank", count=1)),))
+    seconds = Drawing(3, 3, 0).steps(replace(stage, cast=cast), [quick])
+    assert seconds == pytest.approx(np.full(3, share * stage.seconds))
 
 
 def test_a_pause_that_never_moves() -> None:

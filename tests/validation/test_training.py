@@ -9,7 +9,7 @@ import pytest
 from commsim.errors import InputError
 from commsim.training.configs.rows import read_rows
 from commsim.validation.published import read_published
-from commsim.validation.training import VIEWS, Validation, validate
+from commsim.validation.training import VIEWS, Case, Validation, validate
 from tests.validation.published_rows import MODELS, SHIPPED, result
 
 if TYPE_CHECKING:
@@ -26,6 +26,21 @@ def test_a_case_is_measured_and_predicted() -> None:
     (case,) = validate([result(step_time_to_predict_s=2.0)], MODELS).cases
     assert (case.measured, case.experts) == (2.0, False)
     assert case.error == case.predicted / 2 - 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "scale"),
+    [
+        (8, "up to 8 GPUs"),
+        (9, "9 to 64 GPUs"),
+        (64, "9 to 64 GPUs"),
+        (65, "65 to 512 GPUs"),
+        (512, "65 to 512 GPUs"),
+        (513, "more than 512 GPUs"),
+    ],
+)
+def test_scales_hold_what_they_say(gpus: int, scale: str) -> None:
+    assert VIEWS["scale"](Case(result(n_gpus=gpus), 1.0, 1.0, experts=False, assumptions=())) == scale
 
 
 @pytest.mark.parametrize(
