@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,12 +12,13 @@ from rich.markup import escape
 from commsim.cli.options import Json, Network, Nic, NicsPerNode, Oversubscription, option, takes
 from commsim.cli.output import display, document, number, points, table
 from commsim.cli.screen import screened
-from commsim.errors import InputError
+from commsim.errors import InputError, reason
 from commsim.measurement.check.judge import Check, beside
 from commsim.measurement.check.judge import check as judged
 from commsim.measurement.cluster import cluster, library
 from commsim.measurement.joining import joined
 from commsim.measurement.read import measurements
+from commsim.measurement.writers.nccl_tests import write_text
 from commsim.tables.records import records
 from commsim.units import counted, show_size
 
@@ -70,13 +72,19 @@ def check(
             help="FILE is a CSV (node_a, node_b, busbw_gbs) of runs of one node or two each: find the bad ones.",
         ),
     ] = False,
+    written: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the tables, too, as nccl-tests prints them.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge a benchmark: good, low (and why) or impossible. Exit code 1 unless all is good or unknown."""
     if pairs:
-        _refused("pairs", {**said, "op": op, "ranks": ranks, "baseline": baseline, "as_configured": as_configured})
+        beside_it = {"op": op, "ranks": ranks, "baseline": baseline, "as_configured": as_configured, "write": written}
+        _refused("pairs", said | beside_it)
         return screened(file, as_json=as_json)
     tables = joined(measurements(file, op=op, ranks=ranks))
+    if written is not None:
+        _write(tables, written)
     if baseline is not None:
         _refused("baseline", {**said, "as_configured": as_configured})
         found = _beside(tables, joined(measurements(baseline, op=op, ranks=ranks)))
@@ -94,6 +102,15 @@ def check(
 def worst(checks: list[Check]) -> str:
     """Return the worst verdict of several."""
     return min((one.verdict for one in checks), key=WORST.index)
+
+
+def _write(tables: list[Measurement], file: Path) -> None:
+    """Write the tables in the layout of nccl-tests; InputError for a table that it cannot hold, and for the file."""
+    content = "".join(map(write_text, tables))
+    try:
+        file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError("write", str(file), f"it cannot be written: {reason(error)}") from None
 
 
 def _refused(option: str, beside_it: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commsim.cli.check import MOST_SUSPECTS
+from tests.measurement.printed import log
 from tests.validation.tables import MIB, published, write
 
 if TYPE_CHECKING:
@@ -200,3 +201,20 @@ def test_mistakes(commsim: Callable[..., Answer], tmp_path: Path, arguments: tup
     assert (answer.code, answer.out) == (2, "")
     assert says in answer.err
     assert answer.err.count("\n") == 1
+
+
+def test_tables_are_written_as_nccl_tests_prints_them(commsim: Callable[..., Answer], tmp_path: Path) -> None:
+    """A log with a launcher's tags and colours comes out clean, and is judged alike."""
+    messy, clean = tmp_path / "messy.log", tmp_path / "clean.log"
+    messy.write_text("".join(f"[1,0]<stdout>:\x1b[0m{line}\n" for line in log().splitlines()), encoding="utf-8")
+    found = commsim("check", messy, "--write", clean, "--json").document
+    assert "\x1b" not in clean.read_text(encoding="utf-8")
+    assert clean.read_text(encoding="utf-8").startswith("# Collective test starting: all_reduce_perf\n")
+    again = commsim("check", clean, "--json").document
+    assert (again["rows"], again["system"], again["ranks"]) == (found["rows"], found["system"], found["ranks"])
+
+
+def test_where_nothing_can_be_written(commsim: Callable[..., Answer], two: Callable[..., Path], tmp_path: Path) -> None:
+    answer = commsim("check", two(440e9), "--write", tmp_path / "no" / "such.log")
+    assert (answer.code, answer.out) == (2, "")
+    assert "it cannot be written: No such file or directory" in answer.err
