@@ -162,7 +162,9 @@ class Calibration:
 
     Of the patterns the first that fits counts. `meshed` is which part of its share a link reaches where GPUs are wired
     to each other, `fill` which part of a pipeline that starts at one rank is empty at first. What channels copy in a
-    time t takes t + sqrt(t x `drift`): they do not keep step, and the last one counts.
+    time t takes t + sqrt(t x `drift`): they do not keep step, and the last one counts. So it does on the network: a
+    message takes longer by `later` of itself with each doubling of the channels. A host needs `posting` to send a
+    message: rings between nodes do not step faster.
     """
 
     name: str
@@ -174,6 +176,8 @@ class Calibration:
     meshed: Share = 1.0
     fill: Share = 0.0
     drift: Seconds = 0.0
+    later: Share = 0.0
+    posting: Seconds = 0.0
     source: str = ""
 
     def __post_init__(self) -> None:

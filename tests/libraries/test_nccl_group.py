@@ -82,12 +82,20 @@ def test_who_is_no_communicator() -> None:
 
 
 def test_teams() -> None:
-    """PCIe GPUs below one switch reach each other, across processors they go through memory (NCCL: PIX and SYS)."""
+    """PCIe GPUs below one switch reach each other, across processors they go through memory (NCCL: PIX and SYS).
+
+    Of eight, two below each switch, every other one has its neighbour in the ring below its own.
+    """
     box = load("hgx-a100").topology
     found = team(Layout.first(8), box, Knobs())
-    assert (found.ranks, found.nodes, found.channels, found.staged, found.inside) == (8, 1, 24, False, "nvlink3")
-    pair, all_eight = (team(Layout.first(n), load("pcie-l40s").topology, Knobs()).staged for n in (2, 8))
-    assert (pair, all_eight) == (False, True)
+    assert (found.ranks, found.nodes, found.channels, found.staged, found.inside) == (8, 1, 24, 0.0, "nvlink3")
+    staged = {
+        (system, layout.size): team(layout, load(system).topology, Knobs()).staged
+        for system in ("pcie-l40s", "pcie-4090")
+        for layout in (Layout.first(2), Layout.first(8), Layout(((4, 2),)))
+    }
+    assert [staged["pcie-l40s", ranks] for ranks in (2, 8, 4)] == [0.0, 0.5, 1.0]
+    assert [staged["pcie-4090", ranks] for ranks in (2, 8, 4)] == [1.0, 1.0, 1.0]
 
 
 def test_channels_behind_the_network() -> None:

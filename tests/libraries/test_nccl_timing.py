@@ -21,6 +21,7 @@ def cells(**values: float) -> dict[str, np.ndarray]:
 RING = {
     "wait": 10e-6,
     "opening": 0,
+    "later": 0,
     "rate": 1e-11,
     "kind": 3,
     "copy": 1e-10,
@@ -49,6 +50,13 @@ def test_channels_are_opened_as_sizes_grow() -> None:
         np.array([5e3, 1e5, 1e6])
     )
     assert seconds[0].tolist() == pytest.approx([13e-6, 40e-6, 70e-6])
+
+
+def test_the_last_of_many_channels_is_later() -> None:
+    """By 3 us with each doubling of them: one for 5 kB, two for 20 kB, eight for 80 kB, twenty for 1 MB."""
+    ring = Streaming(**cells(**{**RING, "later": 3e-6, "copy": 0, "rate": 0}))
+    seconds, _ = ring.seconds(np.array([5e3, 2e4, 8e4, 1e6]))
+    assert seconds[0].tolist() == pytest.approx([10e-6, 13e-6, 19e-6, 10e-6 + 3e-6 * np.log2(20)])
 
 
 def test_channels_drift_apart() -> None:

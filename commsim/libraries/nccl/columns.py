@@ -47,8 +47,9 @@ def streaming(one: Rates, name: str) -> Streaming:
     inside = one.inside.copy and _copied(of, name) / (one.inside.copy * protocol.copy * one.hastened)
     each = protocol.bytes_per_thread * (of.team.ranks if (name, of.protocol) == ("Ring", "LL") else 1)
     return Streaming(
-        wait=_cell(protocol.base + one.start + one.messages + one.wire),
+        wait=_cell(protocol.base + one.start + one.near(name) + one.beyond + one.wire),
         opening=_cell(older.channel if older else 0.0),
+        later=_cell(one.fitted.later * one.beyond),
         rate=_cell(rate),
         kind=_cell(kind),
         copy=_cell(inside),

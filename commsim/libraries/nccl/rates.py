@@ -92,19 +92,32 @@ class Rates:
         return whole / max(1, self.of.team.ranks - 1) if self.of.op in _ROOTED else whole
 
     @cached_property
-    def messages(self) -> float:
-        """What software adds to the messages that wait for each other, s."""
+    def _messages(self) -> tuple[float, float]:
+        """How many messages wait for each other, inside nodes and between them."""
         near, far = (float(count) for count in self.of.cost.steps.sum(axis=0))
-        if self.of.op in _ROOTED:
-            near, far = min(near, 1.0), min(far, 1.0)
-        return near * self.hop + far * self.network
+        return (min(near, 1.0), min(far, 1.0)) if self.of.op in _ROOTED else (near, far)
+
+    def near(self, name: str) -> float:
+        """Return what software adds to the messages inside nodes of NCCL's algorithm `name`, s.
+
+        A ring between nodes cannot step faster than hosts send messages (NCCL 2.30, src/graph/tuning.cc: netOverhead).
+        """
+        posting = self.fitted.posting if name == "Ring" and self.of.team.nodes > 1 else 0.0
+        return self._messages[0] * max(self.hop, float(posting))
+
+    @cached_property
+    def beyond(self) -> float:
+        """What software adds to the messages between nodes, s."""
+        return self._messages[1] * self.network
 
     @cached_property
     def hop(self) -> float:
         """What a message inside a node costs, s."""
         if self.older and self.of.protocol == "Simple" and of_gpus(self.of.team.inside) and self.fitted.older:
             return min(self.inside.message("Simple"), float(self.fitted.older.hop))
-        return self.inside.message(self.of.protocol, staged=self.of.team.staged)
+        staged = self.of.team.staged
+        through_host = self.inside.message(self.of.protocol, staged=True) if staged else 0.0
+        return staged * through_host + (1 - staged) * self.inside.message(self.of.protocol)
 
     @cached_property
     def network(self) -> float:

@@ -7,7 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from commsim.collectives.algorithms import Group
+from commsim.hardware.routing import between
 from commsim.libraries.nccl.constants import step
 from commsim.libraries.nccl.graphs import Path
 from commsim.libraries.nccl.group import communicator
@@ -35,9 +38,9 @@ class Team:
     """The ranks of a group, on how many of NCCL's nodes they are, and what they run with.
 
     `channels` run for rings and trees, `switching` for NVLS. `rings` is the bandwidth of the wires that NCCL's search
-    found for its rings together (0: not asked), `nic` what it counts for a rank's NICs. `staged`: GPUs reach each other
-    through the host's memory; `through_host`: their NICs. `inside` and `outside` are the kinds of link that messages
-    inside a node and between nodes go over.
+    found for its rings together (0: not asked), `nic` what it counts for a rank's NICs. `staged` of the neighbours in a
+    node reach each other through the host's memory, `through_host` tells whether their NICs are reached so. `inside`
+    and `outside` are the kinds of link that messages inside a node and between nodes go over.
     """
 
     ranks: int
@@ -46,7 +49,7 @@ class Team:
     switching: int
     inside: str
     outside: str
-    staged: bool
+    staged: float
     through_host: bool = False
     rings: float = 0.0
     nic: float = math.inf
@@ -83,7 +86,7 @@ def team(layout: Layout, topology: Topology, knobs: Knobs, version: str = "") ->
     if comm is None:
         usual = _USUAL if group.outer == 1 else _USUAL_BETWEEN
         joined = of_gpus(inside)
-        return Team(group.size, group.outer, usual, _USUAL_SWITCHING, inside, outside, staged=not joined)
+        return Team(group.size, group.outer, usual, _USUAL_SWITCHING, inside, outside, staged=float(not joined))
     ring = comm.graphs.ring
     return Team(
         ranks=comm.ranks,
@@ -92,12 +95,20 @@ def team(layout: Layout, topology: Topology, knobs: Knobs, version: str = "") ->
         switching=nvls_channels(comm),
         inside=inside,
         outside=outside,
-        staged=comm.local > 1 and ring.type_intra > Path.PXB,
+        staged=_staged(layout, topology, comm.local) if comm.local > 1 and ring.type_intra > Path.PXB else 0.0,
         through_host=comm.nodes > 1 and ring.type_inter > Path.PXN,
         rings=comm.graphs.channels * ring.speed_intra * _wire(comm, kinds, inside) if comm.nodes == 1 else 0.0,
         nic=ring.speed_inter * comm.graphs.channels / min(comm.local, _RAILS),
         comm=comm,
     )
+
+
+def _staged(layout: Layout, topology: Topology, local: int) -> float:
+    """The share of a node's neighbours in a ring whose way leads through a processor; all where none is seen to."""
+    cell, ranks = topology.cell, layout.on(topology).ranks()[0][:local] % topology.gpus_per_node
+    ways = [between(cell, int(a), int(b), 0).chain for a, b in zip(ranks, np.roll(ranks, -1))]
+    hosted = [any(cell.nodes[end]["part"] == "cpu" for edge in way for end in edge) for way in ways]
+    return sum(hosted) / len(hosted) or 1.0
 
 
 def _inside(kinds: tuple[Link, ...]) -> str:

@@ -42,14 +42,15 @@ class Columns:
 class Streaming(Columns):
     """Rings, trees and their likes: data streams over the links while channels copy it.
 
-    `wait` is there whatever the size, and `opening` for each channel. A byte takes `rate` on the busiest link, of the
-    kind `kind`, and `copy` in a channel that is alone; `drift` is what channels lose that do not keep step. A channel
-    is opened for each `share` bytes, `most` at most. A pipeline of `slot` bytes a channel fills in `fill` times the
-    time that those take.
+    `wait` is there whatever the size, `opening` for each channel, `later` with each doubling of them. A byte takes
+    `rate` on the busiest link, of the kind `kind`, and `copy` in a channel that is alone; `drift` is what channels lose
+    that do not keep step. A channel is opened for each `share` bytes, `most` at most. A pipeline of `slot` bytes a
+    channel fills in `fill` times the time that those take.
     """
 
     wait: Floats
     opening: Floats
+    later: Floats
     rate: Floats
     kind: Floats
     copy: Floats
@@ -67,7 +68,7 @@ class Streaming(Columns):
         carried = sizes * self.rate
         busiest = np.maximum(carried, copied)
         moving = busiest * (1 + self.fill * np.minimum(1.0, channels * self.slot / sizes))
-        wait = self.wait + self.opening * channels
+        wait = self.wait + self.opening * channels + self.later * np.log2(channels)
         return wait + moving, limits(wait, moving, np.where(carried >= copied, self.kind, CHANNELS))
 
 
