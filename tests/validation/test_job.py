@@ -173,3 +173,9 @@ def test_what_cannot_be_told_apart_is_said() -> None:
 def test_what_cannot_be_estimated_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         job(result(**changes), MODELS)
+
+
+@pytest.mark.parametrize(("ranks", "dispatcher"), [(None, "alltoall"), (1, "alltoall"), (2, "deepep"), (8, "deepep")])
+def test_nobody_dispatches_to_himself(ranks: int | None, dispatcher: str) -> None:
+    said = result(**QWEN, ep=ranks, moe_dispatcher="deepep")
+    assert recipe(said).dispatcher == dispatcher

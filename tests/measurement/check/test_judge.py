@@ -83,6 +83,14 @@ def test_a_dip_is_low() -> None:
     assert "from 4 MiB to 64 MiB" in found.reasons[0]
 
 
+def test_a_dip_at_the_end_is_low() -> None:
+    """Messages of 4 GiB on at a quarter of the bandwidth, in a table whose median is as expected."""
+    sizes = 2.0 ** np.arange(26, 35).astype(np.float64)
+    seconds = Nccl().time(ALL_REDUCE, sizes, Layout.first(8), H100.topology).seconds * [1, 1, 1, 1, 1, 1, 4, 4, 4]
+    found = check(made("all_reduce", H100, seconds, sizes), H100)
+    assert (found.verdict, found.reasons) == ("low", ("25% of the expected bandwidth from 4 GiB to 16 GiB",))
+
+
 def test_impossible() -> None:
     """NVIDIA/nccl#2408: 87.6 GB/s over one NIC of 50 GB/s; the data were wrong."""
     two = cs.load("hgx-h100", nodes=2, gpus_per_node=1)

@@ -63,6 +63,12 @@ def test_leaves() -> None:
     assert found.leaves == tuple(tuple(NODES[first : first + 4]) for first in (0, 4, 8))
 
 
+def test_leaves_of_two_nodes() -> None:
+    fast = {("a", "b"), ("c", "d")}
+    trials = [Trial(pair, 48e9 if pair in fast else 40e9) for pair in combinations("abcd", 2)]
+    assert screen(trials).leaves == (("a", "b"), ("c", "d"))
+
+
 def test_pairs_that_share_no_node_blame_both() -> None:
     pairs = [Trial((NODES[2 * n], NODES[2 * n + 1]), 1e9 if n == 3 else 45e9) for n in range(6)]
     found = screen(pairs)
