@@ -281,9 +281,8 @@ def test_a_run_that_died_says_of_what() -> None:
         check(dataclasses.replace(table, problems=("the run failed: out of memory",)), H100)
 
 
-def test_rows_that_move_nothing_or_have_no_time_are_no_rows() -> None:
+def test_rows_that_move_nothing_are_no_rows() -> None:
     """nccl-tests prints sizes of 0 where each rank would get less than an element."""
     table = made("all_gather", H100, by_model("all_gather", H100))
-    more = (Row(0, 0, Timing(1e-5)), Row(1024, 256), *table.rows)
-    found = check(dataclasses.replace(table, rows=more), H100)
+    found = check(dataclasses.replace(table, rows=(Row(0, 0, Timing(1e-5)), *table.rows)), H100)
     assert (found.verdict, len(found.rows)) == ("good", len(table.rows))
