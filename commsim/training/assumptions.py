@@ -54,13 +54,16 @@ def _of_software(setting: Setting) -> Iterator[str]:
         yield f"the host takes {HOST * 1e3:g} ms to launch a layer of experts forward, twice that backward (dropless)"
     if setting.plan.expert > 1 and recipe.dispatcher != "alltoall":
         yield f"{recipe.dispatcher} sends a token once to each place that has some of its experts"
+    if setting.plan.expert > 1 and recipe.routing == "consecutive":
+        yield "the experts of a token follow each other by number, as no trained router chooses them"
 
 
 def _of_plan(setting: Setting) -> Iterator[str]:
     """What each axis takes for granted."""
     plan, recipe = setting.plan, setting.recipe
     if plan.tensor > 1 and not recipe.overlap_tensor:
-        yield "tensor-parallel collectives are exposed, but for the two of the backward pass that Megatron hides"
+        hidden = ", but for the two of the backward pass that Megatron hides" if recipe.overlap_backward else ""
+        yield f"tensor-parallel collectives are exposed{hidden}"
     if plan.context > 1:
         by = {"ring": "passed round behind attention", "all_gather": "gathered before attention"}
         yield f"keys and values of the context axis are {by[plan.axis(Context).by]}"

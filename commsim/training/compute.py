@@ -44,6 +44,10 @@ goes with power. Fitted on public step times of H100 at 500 and 700 W, range 0.6
 NARROW_POWER = 0.82
 """Power that matrix units draw at their peak in narrow formats, of that in bf16. Fitted on public step times of B200
 and GB200 in fp8, range 0.75 to 0.9 (an H100 has power to spare for them)."""
+COMPILED = 0.73
+"""Share of what streams reach of the memory that kernels reach which a compiler fuses: 1.5 TB/s on an H100 of 2.4 TB/s,
+whose streams reach 2.06 (a cast with its transpose in one kernel of Inductor: pytorch/pytorch issue 133242). No small
+kernels stand beside them, which `passing` stands for."""
 START = 7.5e-6
 """What a kernel that only moves bytes takes besides, s: its blocks start and end unevenly, and small kernels stand
 beside it. Fitted on public step times of A100 and H100, range 3 to 15 us."""
@@ -137,7 +141,7 @@ class Kernels:
         if number_format not in NARROW or not one.casts:
             return 0.0
         kernels = one.batch if one.split == "experts" else 1.0
-        size = CAST_BYTES[number_format] * one.m * one.k * one.batch
+        size = (CAST_BYTES[number_format] + one.scales) * one.m * one.k * one.batch
         return size / self.stream + kernels * (self.launch + START)
 
     def _matmul(self, one: Operation, number_format: str) -> Array:
@@ -182,12 +186,18 @@ def kernel_figures(accelerator: Accelerator) -> KernelFigures:
 
 
 def kernels(
-    accelerator: Accelerator, case: Case = NOMINAL, *, kernel: str | None = None, cuda_graphs: bool = False
+    accelerator: Accelerator,
+    case: Case = NOMINAL,
+    *,
+    kernel: str | None = None,
+    cuda_graphs: bool = False,
+    compiled: bool = False,
 ) -> Kernels:
     """Return what the accelerator's kernels reach, in that case.
 
-    `kernel` is the generation of the attention kernel (None: the newest). A format whose achieved share nobody measured
-    takes that of bf16. InputError for an architecture or a kernel that is not described.
+    `kernel` is the generation of the attention kernel (None: the newest); `compiled`: a compiler fuses the rest. A
+    format whose achieved share nobody measured takes that of bf16. InputError for an architecture or a kernel that is
+    not described.
     """
     said, corner = kernel_figures(accelerator), case.corner
     attention = said.kernel(kernel)
@@ -201,7 +211,7 @@ def kernels(
     return Kernels(
         rates={key: rate * sustained["narrow" if key in NARROW else "wide"] for key, rate in best.items()},
         peaks=peaks,
-        memory=stream * at(said.passing, corner),
+        memory=stream * max(at(said.passing, corner), COMPILED * compiled),
         stream=stream,
         multiprocessors=accelerator.multiprocessors or 128,
         tiles=said.tiles,

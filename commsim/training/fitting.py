@@ -112,6 +112,7 @@ def _of_absent_axes(setting: Setting) -> Iterator[InputError]:
         ("expert", "overlap-expert", recipe.overlap_expert, False),
         ("expert", "imbalance", recipe.imbalance, 1.0),
         ("expert", "dispatcher", recipe.dispatcher, "alltoall"),
+        ("expert", "routing", recipe.routing, "spread"),
         ("tensor", "overlap-backward", recipe.overlap_backward, True),
     )
     for axis, option, value, default in given:

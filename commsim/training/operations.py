@@ -22,8 +22,15 @@ NOTHING: Recomputed = frozenset()
 SELECTIVE: Recomputed = frozenset({"core_attn"})
 FULL: Recomputed = frozenset({"layer"})
 """The three classic choices of what the backward pass computes again (Korthikanti et al. 2022, section 5)."""
-MODULES = ("core_attn", "layernorm", "mla_up_proj", "activation", "mlp", "moe_act", "moe", "shared_experts", "layer")
+MATMULS: Recomputed = frozenset({"matmul", "second_matmul"})
+"""Products with weights, or every second of them (Operation.again)."""
+MODULES = (
+    *("core_attn", "layernorm", "mla_up_proj", "activation", "mlp", "moe_act", "moe", "shared_experts"),
+    *sorted(MATMULS),
+    "layer",
+)
 """What can be computed again alone, by the names of Megatron's --recompute-modules (`activation`: of a dense MLP)."""
+_HALF = 0.5
 
 AT_ONCE: Recomputed = frozenset({"loss"})
 """What the loss keeps: its backward pass follows at once, so that it is there once, however much is in flight."""
@@ -46,7 +53,9 @@ class Shard:
     tensor ranks share the tokens wherever the hidden dimension is whole. Unfused attention writes its scores to memory;
     `unfused` names what else PyTorch's own kernels do. Without `loss_parallel` every tensor rank has all logits.
     `copies` tells whether tokens are copied for each of their experts before they are sent, `sorts` whether a kernel of
-    its own sorts them by expert where they arrive. `ring`: keys and values of other context ranks come block by block.
+    its own sorts them by expert where they arrive; `neighbours`: experts of a token follow each other by number.
+    `scales` are the bytes that finding its scale moves of a number that is cast. `ring`: keys and values of other
+    context ranks come block by block.
     """
 
     tokens: Array
@@ -64,6 +73,8 @@ class Shard:
     gradient: float = GRADIENT_BYTES
     copies: bool = True
     sorts: bool = True
+    neighbours: bool = False
+    scales: float = 0.0
     ring: bool = True
 
     @property
@@ -99,7 +110,7 @@ class Operation:
     `batch` heads. `bytes` is what must cross HBM when every tensor is touched once. `recompute` names the modules that
     repeat it; what is not `counted` is left out of the model's FLOPs. `accumulated` bytes are moved when the
     product, or the attention to a block of keys, is added to what is there; `casts`: m × k must first be brought to the
-    matmul's format.
+    matmul's format, whose scales need `scales` bytes more of each number.
     """
 
     name: str
@@ -117,6 +128,16 @@ class Operation:
     counted: bool = True
     accumulated: Array = 0.0
     casts: bool = True
+    scales: float = 0.0
+
+    def again(self, recomputed: Recomputed) -> float:
+        """Return the share of it that runs a second time when these modules are recomputed.
+
+        torchtitan's policy for single operations saves every second result of torch.mm; in Llama's blocks keys, output
+        and one half of gate and up have half of the weights of all but the last matrix.
+        """
+        found = self.recompute & recomputed
+        return _HALF if found == {"second_matmul"} else float(bool(found))
 
     @property
     def backward(self) -> tuple[Operation, ...]:
@@ -232,6 +253,7 @@ def product(
         batch=batch,
         recompute=recompute,
         counted=counted,
+        scales=shard.scales,
     )
 
 

@@ -25,20 +25,23 @@ STATISTICS = 3
 class Join:
     """Where the tensor ranks meet: a width that must be whole before, one that is summed after, for each token.
 
-    `statistics` fp32 numbers a token are summed besides; `repeated`: recomputation passes here again.
+    `statistics` fp32 numbers a token are summed besides; `repeated`: recomputation passes here again, and ends before
+    the sum if it `stops` here.
     """
 
     gathered: int
     scattered: int
     repeated: bool = False
     statistics: int = 0
+    stops: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A piece of a model that runs as a whole: a layer of one kind, or what one end has besides its layers.
 
-    `formats` are the number formats of its matmuls and of the rest, `recomputed` the modules that run twice,
+    `formats` are the number formats of its matmuls and of the rest, `recomputed` the modules that run twice (without
+    the end that no backward pass reads, when that `stops_early`),
     `exchanged` and `sent` the widths that a token gives to other context ranks and sends to its experts, `tied` the
     weights that the embedding on the first stage holds as well; `waits`: the host launches no kernel of the next piece
     before it knows how many tokens each expert gets.
@@ -53,6 +56,20 @@ class Piece:
     sent: float = 0.0
     tied: Array = 0.0
     waits: bool = False
+    stops_early: bool = False
+
+    @property
+    def again(self) -> tuple[tuple[Operation, float], ...]:
+        """The operations that run a second time, and the share of each that does.
+
+        No backward pass reads what the last matmul gives. PyTorch's checkpoints that are not reentrant stop before it
+        (torch.utils.checkpoint.set_checkpoint_early_stop, on by default since 2.1); a compiler finds it dead.
+        """
+        every = self.work.operations
+        last = max((place for place, one in enumerate(every) if one.kind == "matmul"), default=len(every))
+        read = every[:last] if self.stops_early else every
+        shares = ((one, one.again(self.recomputed)) for one in read)
+        return tuple((one, share) for one, share in shares if share)
 
     @property
     def kept(self) -> Array:
@@ -74,10 +91,11 @@ def layer(setting: Setting, kind: str, recomputed: Recomputed) -> Piece:
         skewed(work(model, kind, setting.shard), setting.imbalance, ACTIVATION_BYTES),
         (recipe.matmul_format, recipe.other_format),
         recomputed,
-        tuple(_joins(block, model.hidden, recomputed)),
+        tuple(_stopping([*_joins(block, model.hidden, recomputed)], stops=recipe.stops_early)),
         block.mixer.exchanged(setting.shard) if block.mixer else 0.0,
         float(block.experts.top_k * block.experts.sent(model.hidden)) if block.experts else 0.0,
         waits=bool(block.experts) and recipe.dropless and not recipe.cuda_graphs,
+        stops_early=recipe.stops_early,
     )
 
 
@@ -100,6 +118,11 @@ def ends(setting: Setting) -> tuple[Piece, Piece, Piece | None]:
         Piece("head", last, plain, NOTHING if setting.schedule == "gpipe" else AT_ONCE, (loss,), tied=tied),
         Piece("predictors", joint, plain, joins=(both,) * model.mtp_depth) if joint else None,
     )
+
+
+def _stopping(joins: list[Join], *, stops: bool) -> list[Join]:
+    """The joins of a layer; recomputation that stops early does not come to the sum of the last."""
+    return [*joins[:-1], *(replace(last, stops=stops) for last in joins[-1:])]
 
 
 def _joins(block: Block, hidden: int, recomputed: Recomputed) -> Iterator[Join]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from commsim.training.operations import FULL, Array, Operation, Recomputed, Shard, Split, product
+from commsim.training.operations import FULL, MATMULS, Array, Operation, Recomputed, Shard, Split, product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class Projection:
         """Return the matmul of a rank."""
         shape = _SHAPES[self.share](self, shard)
         return product(
-            self.name, shard, shape, split=_SPLITS[self.share], recompute=self.recompute, counted=self.counted
+            self.name, shard, shape, split=_SPLITS[self.share], recompute=self.recompute | MATMULS, counted=self.counted
         )
 
 

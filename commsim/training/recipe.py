@@ -17,9 +17,19 @@ PRECISIONS: dict[str, tuple[str, str]] = {
 """For each precision the number format of the layers' matmuls, and of everything else (attention, logits)."""
 DISPATCHERS = ("alltoall", "deepep", "hybridep")
 """All-to-all sends a token once to each of its experts; DeepEP and Hybrid-EP once to each place where it has some."""
+SCALINGS = {"delayed": 0.0, "tensorwise": 2.0, "rowwise": 22.0}
+"""How fp8 numbers are scaled, and what a cast moves for it besides, bytes a number. Delayed scales are those of earlier
+steps; one scale of the tensor is found by reading it once. Rows are scaled for the forward pass and columns again for
+the gradient of the weight, in kernels that stride: fitted on public step times of Llama 3 8B on 64 H100, which take a
+fifth longer with scales of rows than with those of tensors."""
+ROUTINGS = ("spread", "consecutive")
+"""Which experts a token has: drawn evenly, or neighbours by number, as stand-ins for a router deal them out that are to
+balance loads only (NeMo AutoModel, moe/layers.py, FakeBalancedGate: `arange(tokens * top_k) % experts`)."""
 SAVED_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}
 """What a matmul keeps of each number of its input for its backward pass: the quantised number, of nvfp4 with the fp8
 scale of each sixteen (Transformer Engine)."""
+OPERATIONS = "layernorm+activation"
+"""What a policy for single operations repeats beside products: none of it is on its list of what is saved."""
 RECOMPUTE: dict[str, Recomputed] = {"none": NOTHING, "selective": SELECTIVE, "full": FULL}
 
 
@@ -27,7 +37,8 @@ RECOMPUTE: dict[str, Recomputed] = {"none": NOTHING, "selective": SELECTIVE, "fu
 class Recipe:
     """The choices beside the plan, under their trainers' names.
 
-    `global_batch` sequences a step, `micro_batch` of them at once on a rank. `recompute` is none, selective, full or
+    `global_batch` sequences a step, `micro_batch` of them at once on a rank. `scaling` is that of fp8, `compiled` tells
+    whether a compiler fuses what stands between matmuls (torch.compile). `recompute` is none, selective, full or
     Megatron module names joined by `+`; `recompute_layers` limits it to so many layers of a stage. `schedule` is that
     of the pipeline (None: 1F1B, interleaved with virtual stages). `overlap_tensor` = --tp-comm-overlap, `overlap_data`
     = --overlap-grad-reduce and --overlap-param-gather, `overlap_pipeline` = --overlap-p2p-communication (None: all
@@ -35,15 +46,17 @@ class Recipe:
     loaded expert rank over the mean. `attention` = the kernel: flash1, flash2, ..., `unfused`, None for the newest that
     the accelerator has. `loss_parallel` splits the vocabulary of the loss over the tensor ranks; `unfused` names what
     PyTorch's own kernels do (of PLAIN, joined by `+`), `expandable_segments` is the setting of PyTorch's allocator.
-    `overlap_backward` hides sums of input gradients behind the matmuls of weights' gradients. `dispatcher` = how tokens
-    reach their experts. `dropless`: every token does, and the host waits for their counts. `efficiency` = what the
-    trainer reaches of the rates that kernels are taken to reach.
+    `stops_early`: recomputation ends with the last tensor that the backward pass reads. `overlap_backward` hides sums
+    of input gradients behind the matmuls of weights' gradients. `dispatcher` = how tokens reach their experts,
+    `routing` which these are. `dropless`: every token does, and the host waits for their counts. `efficiency` = what
+    the trainer reaches of the rates that kernels are taken to reach.
     """
 
     global_batch: int
     micro_batch: int = 1
     sequence: int = 8192
     precision: str = "bf16"
+    scaling: str = "delayed"
     recompute: str = "none"
     recompute_layers: int | None = None
     schedule: str | None = None
@@ -54,13 +67,16 @@ class Recipe:
     imbalance: float = 1.0
     attention: str | None = None
     cuda_graphs: bool = False
+    compiled: bool = False
     loss_parallel: bool = True
     unfused: str = ""
     expandable_segments: bool = True
+    stops_early: bool = False
     gradient_bytes: float = 4.0
     weight_bytes: float = 2.0
     overlap_backward: bool = True
     dispatcher: str = "alltoall"
+    routing: str = "spread"
     dropless: bool = True
     efficiency: float = 1.0
 
@@ -87,6 +103,10 @@ class Recipe:
     def _check_names(self) -> None:
         if self.precision not in PRECISIONS:
             raise InputError("precision", self.precision, "no such precision", among=PRECISIONS)
+        if self.scaling not in SCALINGS:
+            raise InputError("scaling", self.scaling, "no such scaling", among=SCALINGS)
+        if self.routing not in ROUTINGS:
+            raise InputError("routing", self.routing, "no such routing", among=ROUTINGS)
         if self.dispatcher not in DISPATCHERS:
             raise InputError("dispatcher", self.dispatcher, "no such dispatcher", among=DISPATCHERS)
         for option, known in (("recompute", (*RECOMPUTE, *MODULES)), ("unfused", ("", *PLAIN))):

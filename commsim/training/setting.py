@@ -11,6 +11,7 @@ from commsim.training.chunks import Chunks, chunks
 from commsim.training.fitting import misfits
 from commsim.training.operations import Shard
 from commsim.training.pieces import ACTIVATION_BYTES
+from commsim.training.recipe import SCALINGS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -112,4 +113,6 @@ def given(recipe: Recipe, micro_batch: Array, tensor: Array, context: Array, exp
         gradient=2 * recipe.gradient_bytes,
         copies=recipe.dispatcher == ALL_TO_ALL,
         sorts=recipe.dispatcher != HYBRID,
+        scales=SCALINGS[recipe.scaling] if recipe.precision == "fp8" else 0.0,
+        neighbours=recipe.routing == "consecutive",
     )

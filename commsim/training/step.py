@@ -44,7 +44,9 @@ def machine_of(setting: Setting, library: Library, case: Case = NOMINAL) -> Mach
     question = "machine", library, case, setting.kernel, recipe.cuda_graphs, recipe.efficiency
 
     def made() -> Machine:
-        tuned = kernels(system.accelerator, case, kernel=setting.kernel, cuda_graphs=recipe.cuda_graphs)
+        tuned = kernels(
+            system.accelerator, case, kernel=setting.kernel, cuda_graphs=recipe.cuda_graphs, compiled=recipe.compiled
+        )
         return Machine(tuned.slowed(system.gpus).at(recipe.efficiency), library, case)
 
     return remembered(system.topology, question, made) if _hashable(library) else made()

@@ -10,6 +10,7 @@ from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor
 from commsim.training.configs.rows import row_model
 from commsim.training.estimate import Estimate, estimate
 from commsim.training.plan import Plan
+from commsim.training.recipe import OPERATIONS
 from commsim.training.setting import UNFUSED
 from commsim.validation.machine import machine
 from commsim.validation.trainers import Trainer, trainer_of
@@ -24,8 +25,10 @@ _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 _KERNELS = {"torch": UNFUSED, "fused": UNFUSED}
 """Kernels that write the scores to memory, fused softmax or not."""
 _SHOWN = {None: "the newest", True: "yes", False: "no"}
-_OPERATIONS = "layernorm+activation"
-"""What selective recomputation repeats when a source names no modules and its trainer chooses operations."""
+_SCALES = {"current": "tensorwise"}
+"""Scalings by their other names; one scale for each block of a tensor is found as one for all of it."""
+_NEIGHBOURS = "fake balanced gate"
+"""A stand-in for the router that gives a token experts with neighbouring numbers (NeMo AutoModel)."""
 _HARDER = ("selective", "full")
 
 
@@ -135,14 +138,17 @@ class _Filled:
             "micro_batch": said.micro_batch,
             "sequence": said.seq_len,
             "precision": precision,
+            "scaling": self._scaling(precision),
             **self._recompute(model),
             "overlap_tensor": said.tp > 1 and self._or("overlap_tensor", trainer.overlap_tensor and not model.experts),
             "overlap_data": self._or("overlap_data", trainer.overlap_data),
             "overlap_pipeline": said.overlap_pipeline,
             "attention": _KERNELS.get(kernel, kernel),
+            "compiled": bool(said.torch_compile),
             "cuda_graphs": said.cuda_graph == "full",
             "loss_parallel": trainer.loss_parallel,
             "expandable_segments": trainer.expandable_segments,
+            "stops_early": trainer.stops_early,
             "gradient_bytes": _bytes_of(self._or("gradient_format", trainer.gradients)),
             "unfused": self._unfused(precision),
             "overlap_backward": said.tp == 1 or trainer.overlap_backward,
@@ -150,6 +156,11 @@ class _Filled:
             "efficiency": trainer.efficiency,
             "weight_bytes": 1.0 if trainer.gathers_fp8 and precision == "fp8" else 2.0,
         }
+
+    def _scaling(self, precision: str) -> str:
+        """How fp8 is scaled, where it is; delayed where nobody says."""
+        said = self.result.fp8_scaling if precision == "fp8" else ""
+        return _SCALES.get(said, said) or "delayed"
 
     def _unfused(self, precision: str) -> str:
         """What PyTorch's own kernels do: as the trainer has it, unless the source names a kernel for it.
@@ -170,6 +181,7 @@ class _Filled:
         return {
             "dispatcher": self._or("moe_dispatcher", usual) if (said.ep or 1) > 1 else "alltoall",
             "overlap_expert": bool(said.overlap_expert),
+            "routing": "consecutive" if said.moe_routing == _NEIGHBOURS and (said.ep or 1) > 1 else "spread",
             "dropless": said.moe_balance != "capacity" and said.capacity_factor is None,
         }
 
@@ -184,7 +196,13 @@ class _Filled:
         if said.recompute_modules:
             names = {"norm": "layernorm", "act": "moe_act" if model.experts else "activation"}
             return {"recompute": "+".join(names.get(one, one) for one in said.recompute_modules.split(","))}
-        return {"recompute": _OPERATIONS if self.trainer.zero > 1 else mode}
+        return {"recompute": self._operations() if self.trainer.zero > 1 else mode}
+
+    def _operations(self) -> str:
+        """What a trainer repeats that chooses operations: no list of what is saved has scaled products (fp8)."""
+        if self.trainer.saves_products:
+            return OPERATIONS
+        return f"{OPERATIONS}+{'matmul' if self.result.number_format == 'fp8' else 'second_matmul'}"
 
     def fitting(self, found: Estimate, recipe: dict[str, Any]) -> Estimate:
         """Return the estimate with the least recomputation that fits: the run did fit, whatever it does not say."""

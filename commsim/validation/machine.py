@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 _ALIKE = {"omni-path": "infiniband"}
 """Networks that the catalogue lacks, and those that stand in for them at the same rate."""
 
+_MESHES = {"hgx-a100": "a100-nvlink-mesh-4", "hgx-h100": "h100-nvlink-mesh-4", "hgx-h200": "h100-nvlink-mesh-4"}
+"""Boards of four GPUs: they have no NVSwitch, a third of a GPU's NVLinks leads to each of the others."""
+_ON_A_MESH = 4
+
 
 def machine(result: Published) -> tuple[System, list[str]]:
     """Return the machine of a result, and what is assumed of it. InputError when there is no such machine."""
-    changes: dict[str, Any] = {"gpus": result.n_gpus}
+    board, on_board = _board(result)
+    changes: dict[str, Any] = {"gpus": result.n_gpus} | on_board
     assumed = []
     if result.accelerator:
         changes["accelerator"] = result.accelerator
-    if result.gpus_per_node and result.n_gpus >= result.gpus_per_node:
-        changes["gpus_per_node"] = result.gpus_per_node
     network = _network(result)
     if result.fabric in _ALIKE:
         assumed.append(f"{result.fabric} is taken for {_ALIKE[result.fabric]} of the same rate")
@@ -31,7 +34,20 @@ def machine(result: Published) -> tuple[System, list[str]]:
     if domain:
         changes["gpus_per_domain"] = domain
         assumed.append(f"{domain} GPUs of each scale-up domain are used: the most whose nodes divide the job")
-    return _loaded(result.system, tuple(sorted((changes | network).items()))), assumed
+    return _loaded(board, tuple(sorted((changes | network).items()))), assumed
+
+
+def _board(result: Published) -> tuple[str, dict[str, Any]]:
+    """The system, and what is changed of it: a part of a board of eight is wired otherwise than a board of four.
+
+    The latter keeps the chip and the network of the system that it is stated to be.
+    """
+    per_node, name = result.gpus_per_node, result.system
+    if per_node == _ON_A_MESH and name in _MESHES:
+        usual = load(name)
+        nic = {"nic": float(usual.scale_out.nic)} if usual.scale_out else {}
+        return _MESHES[name], {"accelerator": usual.accelerator.name, **nic}
+    return name, {"gpus_per_node": per_node} if per_node and result.n_gpus >= per_node else {}
 
 
 @lru_cache(maxsize=512)

@@ -62,6 +62,8 @@ class Published:
     recompute_every: int | None = None
     number_format: str = ""
     gradient_format: str = ""
+    fp8_scaling: str = ""
+    torch_compile: bool | None = None
     overlap_tensor: bool | None = None
     overlap_data: bool | None = None
     overlap_pipeline: bool | None = None
@@ -69,6 +71,7 @@ class Published:
     cuda_graph: str = ""
     attention_kernel: str = ""
     moe_balance: str = ""
+    moe_routing: str = ""
     moe_dispatcher: str = ""
     capacity_factor: float | None = None
     packed: bool | None = None

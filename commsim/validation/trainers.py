@@ -21,8 +21,9 @@ class Trainer:
     `attention` names the kernel by architecture (the newest of an architecture that is not named), `gathers_fp8`
     whether weights travel in fp8 when matmuls are fp8, `context` how keys and values travel. One that `rematerialises`
     computes as much again as memory demands; one that `splits_experts` puts the tensor axis on them, too, where it
-    folds. `overlap_tensor` is said of dense models. `overlap_backward`, `unfused`, `loss_parallel`,
-    `expandable_segments`, `dispatcher` (by architecture) and `efficiency` are as in a recipe.
+    folds. One that chooses operations to recompute `saves_products`, or only every second.
+    `overlap_tensor` is said of dense models. `overlap_backward`, `unfused`, `loss_parallel`,
+    `expandable_segments`, `stops_early`, `dispatcher` (by architecture) and `efficiency` are as in a recipe.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Trainer:
     unfused: str = ""
     loss_parallel: bool = True
     expandable_segments: bool = True
+    stops_early: bool = False
+    saves_products: bool = True
     dispatcher: Mapping[str, str] = field(default_factory=dict)
     efficiency: float = 1.0
     overlap_tensor: bool = False
@@ -179,12 +182,28 @@ TRAINERS: Mapping[str, tuple[Trainer, ...]] = {
     "jax": (Trainer(name="Pax", zero=3, gradients="bf16", rematerialises=True, efficiency=0.93),),
     # MixedPrecision(reduce_dtype=bfloat16); PyTorch's scaled_dot_product_attention is FlashAttention 2.
     "fsdp": (Trainer(name="PyTorch FSDP", zero=3, gradients="bf16", attention=_FLASH_2),),
+    # torch.utils.checkpoint; reduce_dtype is float32. Torch 2.11 with cuDNN 9.19 takes cuDNN's attention on Hopper; a
+    # DTensor's input gradient is summed once both gradients are there, and all logits are gathered for the loss.
+    "kempnerforge": (
+        Trainer(
+            name="KempnerForge",
+            zero=3,
+            stops_early=True,
+            overlap_backward=False,
+            loss_parallel=False,
+        ),
+    ),
+    # examples/llm_benchmark: activation_checkpointing is true, attention Transformer Engine's; reduce_dtype is float32.
+    "automodel": (Trainer(name="NeMo AutoModel", zero=3, recompute="full", stops_early=True),),
     # mixed_precision_reduce is float32, activation checkpointing selective by operation, context parallel all-gather.
     "torchtitan": (
         Trainer(
             name="torchtitan",
             zero=3,
             recompute="selective",
+            stops_early=True,
+            saves_products=False,
+            overlap_backward=False,
             context="all_gather",
             attention=_FLASH_2,
         ),
@@ -197,6 +216,8 @@ _FRAMEWORKS = {
     "nemo/": "nemo",
     "megatron-bridge": "megatron-bridge",
     "aa-scaling": "aa-scaling",
+    "kempnerforge": "kempnerforge",
+    "nemo automodel": "automodel",
 }
 """Frameworks with settings of their own, by how their names begin."""
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from commsim.collectives.kinds import REDUCE_SCATTER
+from commsim.collectives.kinds import ALL_TO_ALL, REDUCE_SCATTER
 from commsim.errors import InputError
 from commsim.training.axes import AXES, Context, Data, Expert, Pipeline, Tensor, Traffic
+from commsim.training.layers.experts import Experts
+from commsim.training.operations import Shard
 from tests.training.settings import piece, setting
 
 if TYPE_CHECKING:
@@ -114,6 +116,21 @@ def test_experts() -> None:
 def test_tensor_ranks_dispatch_their_own_tokens() -> None:
     apart, split = setting("mixtral-8x7b", Expert(4), Data(4)), setting("mixtral-8x7b", Tensor(2), Expert(4), Data(4))
     assert total(split, "full-moe", axis="expert") == total(apart, "full-moe", axis="expert") / 2
+
+
+@pytest.mark.parametrize(
+    ("routing", "copies"), [("spread", 8 * (1 - (1 - 1 / 8) ** 8)), ("consecutive", 1 + 7 * 8 / 128)]
+)
+def test_a_token_is_sent_once_to_each_place_with_its_experts(routing: str, copies: float) -> None:
+    """Qwen3-30B-A3B: 8 of 128 experts, of which 8 ranks have 16 each; neighbours lie on one rank, or on two."""
+    asked = setting("qwen3-30b-a3b", Data(8), Expert(8), dispatcher="deepep", routing=routing)
+    sent = total(asked, "full-moe", axis="expert", when="forward", op=ALL_TO_ALL)
+    assert sent == pytest.approx(2 * 4096 * 2048 * 2 * copies)
+
+
+def test_neighbours_are_on_all_places_at_most() -> None:
+    experts = Experts(count=16, top_k=15, width=8)
+    assert experts.reached(8.0, Shard(tokens=1.0, sequence=1.0, neighbours=True)) == 8
 
 
 def test_ranks_that_share_an_expert_gather_its_tokens() -> None:

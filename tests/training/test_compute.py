@@ -131,12 +131,21 @@ def test_blocks_of_a_ring_are_merged() -> None:
     assert plain().seconds(merged, "bf16") - plain().seconds(once, "bf16") == pytest.approx(1)
 
 
+def test_compiled_kernels_move_more_bytes_a_second() -> None:
+    plain_, fused = (kernels(accelerator("h100-sxm"), compiled=compiled) for compiled in (False, True))
+    assert fused.memory == pytest.approx(0.73 * fused.stream)
+    assert plain_.memory < fused.memory
+    assert dataclasses.replace(fused, memory=plain_.memory) == plain_
+
+
 def test_narrow_formats_are_cast_first() -> None:
     """Twice the rate, and a kernel that reads and writes each element of the moving operand."""
     each, start = 4 * 12800 * 8192 / 1e12, plain().launch + START
     wide, narrow = (plain().seconds(matmul(12800, 12800, 8192), form) for form in ("bf16", "fp8"))
     assert "fp8" in NARROW
     assert narrow == pytest.approx(wide / 2 + each + start)
+    scaled = plain().seconds(dataclasses.replace(matmul(12800, 12800, 8192), scales=2.0), "fp8")
+    assert scaled - narrow == pytest.approx(each / 2)
     batched = matmul(12800, 12800, 8192, batch=3)
     wide, narrow = (plain().seconds(batched, form) for form in ("bf16", "fp8"))
     assert narrow == pytest.approx(wide / 2 + 3 * each + start), "each product of a batch has its operand"

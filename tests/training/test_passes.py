@@ -11,6 +11,7 @@ from commsim.collectives.kinds import SEND_RECV
 from commsim.training.axes import Axis, Context, Data, Expert, Pipeline, Tensor, Traffic
 from commsim.training.overlap import CONTENTION
 from commsim.training.passes import HOST, Pass, passes
+from commsim.training.recipe import SCALINGS
 from tests.training.clock import clockwork
 from tests.training.settings import piece, setting
 
@@ -44,6 +45,25 @@ def test_recomputation_runs_forward_again() -> None:
     assert full.compute == BACKWARD + FORWARD
     assert attention.compute == BACKWARD + 1
     assert full.weights == 4
+
+
+def test_recomputation_stops_before_what_nobody_reads() -> None:
+    """Neither the last matmul of a layer nor the residual sum behind it runs again, and its result is not scattered."""
+    whole, early = (both(LLAMA, Tensor(4), recompute="full", stops_early=stops)[1] for stops in (False, True))
+    assert whole.compute - early.compute == 2
+    assert whole.exposed["tensor"] - early.exposed["tensor"] == pytest.approx(1)
+    assert [both(LLAMA, recompute=how)[1].compute - BACKWARD for how in ("matmul", "second_matmul")] == [4, 2]
+    assert both(LLAMA, recompute="second_matmul", stops_early=True)[1].compute - BACKWARD == 1.5
+    part = both(LLAMA, recompute="selective", stops_early=True)[1]
+    assert part.compute == BACKWARD + 1, "what is chosen runs again as a whole"
+
+
+@pytest.mark.parametrize("scaling", ["delayed", "tensorwise", "rowwise"])
+def test_scales_are_found_before_a_cast(scaling: str) -> None:
+    """All four matmuls cast their input; with 16-bit numbers there is nothing to scale."""
+    for precision, each in (("fp8", SCALINGS[scaling]), ("bf16", 0.0)):
+        one = piece(setting(LLAMA, precision=precision, scaling=scaling), "full-dense")
+        assert [part.scales for part in one.work.operations if part.kind == "matmul"] == [each] * 4
 
 
 def test_exposed_collectives_add_up() -> None:

@@ -48,7 +48,7 @@ def test_torchtitan() -> None:
     )
     run = recipe(said)
     assert (run.precision, run.gradient_bytes, run.attention) == ("fp8", 4.0, "flash2")
-    assert run.recompute == "layernorm+activation"
+    assert run.recompute == "layernorm+activation+matmul"
 
 
 def test_a_rack_of_experts() -> None:
@@ -66,6 +66,8 @@ def test_a_rack_of_experts() -> None:
         ({"attention_kernel": "torch"}, "unfused", "softmax"),
         ({"trainer": "megatron", "year": 2021}, "unfused", "loss"),
         ({**QWEN, "ep": 16, "moe_dispatcher": "deepep"}, "dispatcher", "deepep"),
+        ({**QWEN, "ep": 16, "moe_routing": "fake balanced gate"}, "routing", "consecutive"),
+        ({**QWEN, "moe_routing": "fake balanced gate"}, "routing", "spread"),
         ({**QWEN, "ep": 16, "moe_balance": "capacity"}, "dropless", False),
         ({"trainer": "jax"}, "efficiency", 0.93),
         ({"attention_kernel": "torch"}, "attention", UNFUSED),
@@ -81,6 +83,10 @@ def test_a_rack_of_experts() -> None:
         ({"recompute_mode": "none", "recompute_every": 2}, "recompute", "none"),
         ({"framework": "Megatron-Bridge"}, "unfused", "clamp"),
         ({"framework": "Megatron-Bridge", "number_format": "fp8"}, "unfused", ""),
+        ({"number_format": "fp8", "fp8_scaling": "current"}, "scaling", "tensorwise"),
+        ({"number_format": "fp8", "fp8_scaling": "rowwise"}, "scaling", "rowwise"),
+        ({"number_format": "bf16", "fp8_scaling": "current"}, "scaling", "delayed"),
+        ({"torch_compile": True}, "compiled", True),
         ({"overlap_pipeline": False}, "overlap_pipeline", False),
         ({"number_format": "fp8", "framework": "NeMo/Megatron-Core"}, "weight_bytes", 1.0),
         ({"number_format": "fp8"}, "weight_bytes", 2.0),

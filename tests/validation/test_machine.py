@@ -32,7 +32,16 @@ def test_another_accelerator() -> None:
 
 def test_parts_of_a_host() -> None:
     assert machine(result(n_gpus=2, gpus_per_node=8))[0].nodes == 1
-    assert machine(result(n_gpus=8, gpus_per_node=4))[0].nodes == 2
+    assert machine(result(n_gpus=8, gpus_per_node=2))[0].nodes == 4
+
+
+def test_a_board_of_four_has_no_switch() -> None:
+    """Six NVLinks lead from a GPU to each of three others: two ranks have a third of what a switch would give them."""
+    four, _ = machine(result(n_gpus=8, gpus_per_node=4, system="hgx-h200"))
+    assert (four.nodes, four.accelerator.name, four.nics_per_node) == (2, "h200-sxm", 4)
+    assert four.topology.meshed
+    assert four.scale_out is not None
+    assert float(four.scale_out.nic) == 50e9
 
 
 @pytest.mark.parametrize(("gpus", "domain"), [(128, 64), (256, 64), (144, 72), (2496, 64)])

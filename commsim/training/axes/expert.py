@@ -19,15 +19,15 @@ def _sent_once(setting: Setting) -> float:
     """Return the share of a token's copies that leave it: one to each place that has some of its experts.
 
     A place is a scale-up domain where the experts span several, else a rank. With evenly drawn experts k copies meet
-    on average n (1 - (1 - 1/n)^k) of n places.
+    on average n (1 - (1 - 1/n)^k) of n places; neighbours reach fewer (`Experts.reached`).
     """
-    chosen = next((block.experts.top_k for block in setting.model.blocks if block.experts), 1)
-    if setting.recipe.dispatcher == "alltoall":
+    experts = next((block.experts for block in setting.model.blocks if block.experts), None)
+    if setting.recipe.dispatcher == "alltoall" or not experts:
         return 1.0
     ranks = setting.plan.layout("expert").ranks()[0]
     domains = len({int(rank) for rank in ranks // setting.system.topology.domain_size})
     places = domains if domains > 1 else len(ranks)
-    return float(places * (1 - (1 - 1 / places) ** chosen) / chosen)
+    return float(experts.reached(float(places), setting.shard) / experts.top_k)
 
 
 @dataclass(frozen=True, repr=False)

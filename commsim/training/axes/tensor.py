@@ -41,7 +41,8 @@ class Tensor(Axis):
             held = 1.0 if self.sequence else 0.0
             if width:
                 size = setting.bytes_of(width)
-                yield Traffic("tensor", "tensor", op, size, when, behind, times, join.repeated, held)
+                again = join.repeated and not (join.stops and op is not ALL_GATHER)
+                yield Traffic("tensor", "tensor", op, size, when, behind, times, again, held)
         if join.statistics:
             size, count = setting.shard.tokens * FP32, float(times * join.statistics)
             yield Traffic("tensor", "tensor", ALL_REDUCE, size, "forward", count=count)

@@ -22,8 +22,9 @@ again, and the gradients of queries and keys, are as wide as the keys; those of 
 With equal widths that is 2.5 times the forward pass."""
 BACKWARD_BYTES = 2.0
 """The backward pass reads all that the forward pass reads and writes, and writes a gradient for each."""
-UNFUSED_SOFTMAX = 12.0, 14.0
-"""Elements that scaling, masking and a softmax in fp32 move when each is an operation of its own."""
+UNFUSED_SOFTMAX = 8.5, 7.5
+"""Elements of two bytes that operations of their own move: scaling 2, a copy 2, masking 2.5 with the mask's byte,
+softmax 2; backward softmax 3, masking 2.5, scaling 2 (Aleph-Alpha/scaling: masked_softmax.py; fp32 is no default)."""
 BLOCK = 2.25
 """Elements moved for each query, key and value and each further block of a ring: the block's result is read, what is
 there is read and written, for three quarters of them, as the causal mask empties half of a block (Transformer Engine's

@@ -90,7 +90,7 @@ class Experts:
         return (self.count - self.top_k) * self._bias(hidden) if self.bias else 0
 
     def operations(self, hidden: int, shard: Shard) -> tuple[Operation, ...]:
-        """Return router, permutation, experts, combination and shared experts.
+        """Return router, shared experts (they wait for nobody), permutation, experts and combination.
 
         What is done to tokens as they arrive is undone, in reverse, before they leave.
         """
@@ -102,7 +102,8 @@ class Experts:
         there, sort, activation, back = self._moves(hidden, shard)
         arrived = (*(sort,) * shard.sorts, *self._pads(hidden, shard))
         to, fro = ((there, *arrived), (*arrived[::-1], back)) if shard.copies else (arrived, arrived[::-1])
-        return *before, self._choice(shard), *to, first, activation, second, *fro, *after, *gates, *shared
+        routed_path = *to, first, activation, second, *fro, *after
+        return *before, self._choice(shard), *gates, *shared, *routed_path
 
     def _choice(self, shard: Shard) -> Operation:
         """Return the softmax and the choice: scores read and written in fp32, and their gradient."""
@@ -118,7 +119,7 @@ class Experts:
         sent = self.sent(hidden)
         own = shard.tokens / shard.tensor * sent
         copied = own * (1 + self.top_k)
-        arriving = self.top_k if shard.copies else self._ranks(shard.expert)
+        arriving = self.top_k if shard.copies else self.reached(shard.expert, shard)
         alone = np.minimum(shard.expert * shard.expert_tensor - 1, 1)
         sorted_ = (shard.rows(arriving) + shard.rows(self.top_k)) * sent * alone
         inner = shard.rows(self.top_k) * self.width / shard.expert_tensor
@@ -142,9 +143,15 @@ class Experts:
         moved = 2 * shard.rows(self.top_k) * self.sent(hidden)
         return (passing("pad", shard, moved, moved, split="experts", recompute=_MOE),)
 
-    def _ranks(self, ranks: Array) -> Array:
-        """On how many of the ranks a token's experts are: evenly drawn, n (1 - (1 - 1/n)^k) of n."""
-        return ranks * (1 - (1 - 1 / ranks) ** self.top_k)
+    def reached(self, places: Array, shard: Shard) -> Array:
+        """Return on how many of these places, which share the experts out, the experts of a token are.
+
+        Evenly drawn: n (1 - (1 - 1/n)^k) of n. Neighbours: the first, and one more for each border between places that
+        lies among them; k neighbours have k - 1 steps, each of which is a border once in experts / n.
+        """
+        if shard.neighbours:
+            return np.minimum(1 + (self.top_k - 1) * places / self.count, places)
+        return places * (1 - (1 - 1 / places) ** self.top_k)
 
     def _passes(self, shard: Shard) -> tuple[float, float]:
         """Widths that the activation moves, forward and backward."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commsim.training.layers.part import need_positive
-from commsim.training.operations import Operation, Recomputed, Shard, Stored, passing, union
+from commsim.training.operations import MATMULS, Operation, Recomputed, Shard, Stored, passing, union
 from commsim.training.projections import Projection, columns, rows
 
 GATED_PASSES, PLAIN_PASSES, UNFUSED_PASSES = (3, 5), (2, 3), (5, 9)
@@ -58,9 +58,12 @@ class FeedForward:
         """
         del hidden
         elements = shard.tokens * self.width / shard.tensor
-        gate = Stored("activated gate", shard.element * elements, "columns", _ACTIVATION)
+        width = shard.element * elements
+        gate = Stored("gate", width, "columns", union("mlp", "matmul"))
+        activated = Stored("activated gate", width, "columns", _ACTIVATION)
         return (
-            Stored("up", shard.element * elements * (1 + self.gated), "columns", union("mlp")),
-            *(gate,) * (self.gated and "activation" in shard.unfused),
+            Stored("up", width, "columns", union("mlp", *MATMULS), gradient=width * (1 + self.gated)),
+            *(gate,) * self.gated,
+            *(activated,) * (self.gated and "activation" in shard.unfused),
             Stored("activated", shard.saved * elements, "columns", _ACTIVATION),
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.errors import InputError
 from commsim.training.configs.well_known import model
+from commsim.training.recipe import OPERATIONS
 from commsim.training.trainers.job import Job
 from commsim.training.trainers.options import Options
 from commsim.training.trainers.trained import Trained
@@ -110,10 +111,32 @@ def _recipe(whole: Options) -> Iterator[tuple[str, Any]]:
     for ours, theirs in (("global_batch", "global_batch_size"), ("sequence", "seq_len")):
         if _says(training, theirs):
             yield ours, training.count(theirs, least=1)
-    mode = whole.inside("activation_checkpoint").text("mode", _MODES)
-    yield "recompute", "selective" if mode == "memory_budget" else mode or "none"
     converters = [word.lower() for word in whole.inside("model").words("converters")]
     mx = any("mx" in one for one in converters)
-    yield "precision", "mxfp8" if mx else "fp8" if any("float8" in one for one in converters) else "bf16"
+    precision = "mxfp8" if mx else "fp8" if any("float8" in one for one in converters) else "bf16"
+    yield "precision", precision
+    if precision == "fp8":
+        float8 = whole.inside("quantize").inside("linear").inside("float8")
+        yield "scaling", "rowwise" if float8.text("recipe_name").startswith("rowwise") else "tensorwise"
+    yield from _recompute(whole, precision)
+    yield "compiled", whole.inside("compile").flag("enable")
     yield "overlap_tensor", whole.inside("parallelism").flag("enable_async_tensor_parallel")
+    if whole.inside("parallelism").count("tensor_parallel_degree", 1, 1) > 1:
+        yield "overlap_backward", False  # DTensor sums an input's gradient once that of the weight is there, too
     yield "gradient_bytes", 4.0
+
+
+def _recompute(whole: Options, precision: str) -> Iterator[tuple[str, Any]]:
+    """Yield what is computed again: single operations (`op`), or one layer of so many; no memory budget says which."""
+    of = whole.inside("activation_checkpoint")
+    mode, every = of.text("mode", _MODES) or "none", of.text("selective_ac_option") or "op"
+    if mode == "selective" and every.isdecimal() and int(every) > 1:
+        name, stages = model_name(whole.values), whole.inside("parallelism").count("pipeline_parallel_degree", 1, 1)
+        yield "recompute", "full"
+        if name:
+            yield "recompute_layers", -(-sum(model(name).counts.values()) // (int(every) * stages))
+    elif mode == "memory_budget" or (mode == "selective" and every == "op"):
+        yield "recompute", f"{OPERATIONS}+{'matmul' if precision == 'fp8' else 'second_matmul'}"
+    else:
+        yield "recompute", "none" if mode == "none" else "full"
+    yield "stops_early", True

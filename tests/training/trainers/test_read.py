@@ -69,6 +69,36 @@ def test_torchtitan(tmp_path: Path) -> None:
     assert model_name(contents(tmp_path / "train.toml")) == "llama3.1-70b"
 
 
+@pytest.mark.parametrize(
+    ("said", "converters", "recompute", "layers"),
+    [
+        ('mode = "selective"', "", "layernorm+activation+second_matmul", None),
+        ('mode = "selective"\nselective_ac_option = "op"', '"float8"', "layernorm+activation+matmul", None),
+        ('mode = "memory_budget"', "", "layernorm+activation+second_matmul", None),
+        ('mode = "selective"\nselective_ac_option = "2"', "", "full", 40),
+        ('mode = "selective"\nselective_ac_option = "1"', "", "full", None),
+        ('mode = "none"', "", "none", None),
+    ],
+)
+def test_what_torchtitan_computes_again(
+    said: str, converters: str, recompute: str, layers: int | None, tmp_path: Path
+) -> None:
+    text = TITAN.replace('mode = "full"', said).replace('"float8"', converters)
+    recipe = read_job(written(tmp_path, "train.toml", text)).recipe
+    assert (recipe["recompute"], recipe.get("recompute_layers")) == (recompute, layers)
+    assert recipe["stops_early"]
+
+
+def test_what_torchtitan_compiles_and_scales(tmp_path: Path) -> None:
+    """One scale of a tensor, unless a recipe says rows; a sum of DTensor waits for both gradients, where ranks sum."""
+    plain = read_job(written(tmp_path, "plain.toml", TITAN)).recipe
+    assert (plain["compiled"], plain["scaling"], plain["overlap_backward"]) == (False, "tensorwise", False)
+    more = '\n[compile]\nenable = true\n[quantize.linear.float8]\nrecipe_name = "rowwise"\n'
+    text = TITAN.replace("tensor_parallel_degree = 8", "tensor_parallel_degree = 1") + more
+    found = read_job(written(tmp_path, "more.toml", text)).recipe
+    assert (found["compiled"], found["scaling"], "overlap_backward" in found) == (True, "rowwise", False)
+
+
 def test_torchtitan_shards_over_what_is_left(tmp_path: Path) -> None:
     text = TITAN.replace("data_parallel_shard_degree = 16", "data_parallel_shard_degree = -1").replace("= 2", "= 1")
     found = read_job(written(tmp_path, "train.toml", text))
