@@ -187,9 +187,16 @@ class Work:
         """The operations of the backward pass, without what is computed again."""
         return tuple(part for operation in reversed(self.operations) for part in operation.backward)
 
-    def repeated(self, recomputed: Recomputed) -> tuple[Operation, ...]:
-        """Return the forward operations that run a second time when these modules are recomputed."""
-        return tuple(operation for operation in self.operations if operation.recompute & recomputed)
+    def again(self, recomputed: Recomputed, *, early: bool = False) -> tuple[float, ...]:
+        """Return the share of each operation that runs a second time when these modules are recomputed.
+
+        No backward pass reads what the last matmul gives. PyTorch's checkpoints that are not reentrant stop before it
+        (torch.utils.checkpoint.set_checkpoint_early_stop, on by default since 2.1); a compiler finds it dead: `early`.
+        """
+        shares = [one.again(recomputed) for one in self.operations]
+        matmuls = [place for place, one in enumerate(self.operations) if one.kind == "matmul"]
+        read = matmuls[-1] if early and matmuls else len(shares)
+        return (*shares[:read], *(0.0 for _ in shares[read:]))
 
     def kept(self, recomputed: Recomputed = NOTHING) -> Array:
         """Return the bytes that stay on the rank from forward to backward when these modules are recomputed."""

@@ -148,7 +148,7 @@ def passes(machine: Machine, piece: Piece, said: Iterable[Spoken]) -> tuple[Pass
     """
     spoken = list(said)
     forward = [(one, machine.seconds(one, piece)) for one in piece.work.operations]
-    again = [(one, share * machine.seconds(one, piece)) for one, share in piece.again]
+    again = [(one, share * seconds) for (one, seconds), share in zip(forward, piece.again) if share]
     gradients = [(one, machine.seconds(one, piece, backward=True)) for one in piece.work.backward]
     ahead = [one for one in spoken if one.traffic.when == "forward"]
     repeated = [one for one in ahead if one.traffic.repeated]

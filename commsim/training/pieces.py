@@ -59,17 +59,9 @@ class Piece:
     stops_early: bool = False
 
     @property
-    def again(self) -> tuple[tuple[Operation, float], ...]:
-        """The operations that run a second time, and the share of each that does.
-
-        No backward pass reads what the last matmul gives. PyTorch's checkpoints that are not reentrant stop before it
-        (torch.utils.checkpoint.set_checkpoint_early_stop, on by default since 2.1); a compiler finds it dead.
-        """
-        every = self.work.operations
-        last = max((place for place, one in enumerate(every) if one.kind == "matmul"), default=len(every))
-        read = every[:last] if self.stops_early else every
-        shares = ((one, one.again(self.recomputed)) for one in read)
-        return tuple((one, share) for one, share in shares if share)
+    def again(self) -> tuple[float, ...]:
+        """The share of each operation of the forward pass that runs a second time."""
+        return self.work.again(self.recomputed, early=self.stops_early)
 
     @property
     def kept(self) -> Array:

@@ -29,7 +29,7 @@ def test_the_ends_are_never_recomputed() -> None:
         "head": True,
     }
     head = piece(asked, "head")
-    assert not head.work.repeated(head.recomputed), "what the loss keeps is dropped, but nothing runs again"
+    assert not any(head.work.again(head.recomputed)), "what the loss keeps is dropped, but nothing runs again"
 
 
 def test_imbalance_loads_what_experts_do_and_nothing_else() -> None:

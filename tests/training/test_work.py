@@ -18,6 +18,7 @@ from commsim.training.work import embedding, head, model_flops, predictors, work
 
 if TYPE_CHECKING:
     from commsim.training.model import Model
+    from commsim.training.operations import Recomputed
 
 KINDS = [(known, kind) for known in models() for kind in known.kinds]
 kinds = st.sampled_from(KINDS)
@@ -177,13 +178,26 @@ def test_fused_attention_keeps_no_scores() -> None:
     assert kept == SEQUENCE * (2 * (4 * hidden + 2 * hidden + kv + 3 * width) + 4 * 32)
 
 
+def repeated(asked: Work, recomputed: Recomputed) -> set[str]:
+    """The names of the operations that run a second time."""
+    return {part.name for part, share in zip(asked.operations, asked.again(recomputed)) if share}
+
+
+def test_what_nobody_reads_is_left_out_at_the_end() -> None:
+    """The last product of a layer and what follows it: of all, and of every second product."""
+    asked = work(model("llama3.1-8b"), "full-dense", Shard(tokens=4096.0, sequence=4096.0))
+    assert asked.again(FULL, early=True) == (*(1.0,) * (len(asked.operations) - 2), 0.0, 0.0)
+    products = [share for share in asked.again(frozenset({"second_matmul"}), early=True) if share]
+    assert products == [0.5] * 3
+    assert embedding(model("llama3.1-8b"), Shard(tokens=1.0, sequence=1.0)).again(FULL, early=True) == (1.0,)
+
+
 def test_recomputing_repeats_what_it_frees() -> None:
     asked = work(model("deepseek-v3"), "latent-moe", Shard(tokens=4096.0, sequence=4096.0))
-    repeated = {part.name for part in asked.repeated(frozenset({"moe_act"}))}
-    assert repeated == {"expert activation"}
-    assert {part.name for part in asked.repeated(SELECTIVE)} == {"attention"}
-    assert len(asked.repeated(FULL)) == len(asked.operations)
-    assert asked.repeated(NOTHING) == ()
+    assert repeated(asked, frozenset({"moe_act"})) == {"expert activation"}
+    assert repeated(asked, SELECTIVE) == {"attention"}
+    assert asked.again(FULL) == (1.0,) * len(asked.operations)
+    assert not any(asked.again(NOTHING))
     freed = asked.kept() - asked.kept(frozenset({"moe_act"}))
     assert freed == 2 * 4096 * 8 * 2048
 
