@@ -190,7 +190,7 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 def _swept(cases: list[Case], scheduler: str | None, *, as_json: bool) -> None:
     """Search each case, and show the best of all that were done, also when somebody interrupts.
 
-    InputError for a name that nobody knows, before the first search.
+    InputError for a name that nobody knows, before the first search, and after the last when no search found a plan.
     """
     for name in {case.model: None for case in cases}:
         model_of(name)
@@ -209,6 +209,8 @@ def _swept(cases: list[Case], scheduler: str | None, *, as_json: bool) -> None:
         display(_compared(done))
     if len(done) < len(cases):
         raise PartialError(f"search: interrupted after {len(done)} of {len(cases)} searches; they are in the answer")
+    if all(one.error for one in done):
+        raise InputError("sweep", f"{len(done)} searches", "at least one that a plan fits belongs among them")
 
 
 def _watched(every: Iterable[Outcome], count: int) -> Iterable[Outcome]:

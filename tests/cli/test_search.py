@@ -69,6 +69,13 @@ def test_figure(commsim: Callable[..., Answer], tmp_path: Path) -> None:
     assert "llama3.1-8b on 16 GPUs" in (tmp_path / "front.svg").read_text(encoding="utf-8")
 
 
+def test_a_sweep_that_finds_nothing_says_why_and_fails(commsim: Callable[..., Answer]) -> None:
+    answer = commsim("search", "llama3.1-405b", "hgx-h100", "--global-batch", "8", "--sweep", "nodes=1,2")
+    assert answer.code == 2
+    assert answer.out.count("plans fits; the nearest") == 2
+    assert answer.err == "commsim: sweep: '2 searches'; at least one that a plan fits belongs among them\n"
+
+
 def test_sweep(commsim: Callable[..., Answer]) -> None:
     rows = commsim(*JOB[:3], *JOB[5:], "--sweep", "nodes=1,2", "--sweep", "model=llama3.1-8b,llama3.1-405b", "--json")
     told = [(row["model"], row["gpus"], "error" in row) for row in rows.document]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.libraries.nccl.communicator import Communicator
 from commsim.libraries.nccl.graphs import Graphs
-from commsim.libraries.nccl.running import Launch, launch, nvls_channels
+from commsim.libraries.nccl.running import Launch, launch
 from tests.libraries.graphs import BOXES, LONE, ONE_BOX, SHARP, communicator, graph
 
 
@@ -45,10 +45,10 @@ def test_rings_ran_as_many_channels_as_nvls_from_2_20_to_2_27() -> None:
 
 def test_nvls_channels() -> None:
     blackwell = [Communicator(8 * nodes, nodes, 100, BOXES) for nodes in (1, 2)]
-    assert [nvls_channels(comm) for comm in blackwell] == [24, 32]
-    assert nvls_channels(communicator(BOXES, 2)) == 16
-    assert nvls_channels(communicator(BOXES, 2, nvls_nchannels=4)) == 4
-    assert nvls_channels(communicator(BOXES, 2, nvls_enable=0)) == 0
+    assert [comm.nvls_channels for comm in blackwell] == [24, 32]
+    assert communicator(BOXES, 2).nvls_channels == 16
+    assert communicator(BOXES, 2, nvls_nchannels=4).nvls_channels == 4
+    assert communicator(BOXES, 2, nvls_enable=0).nvls_channels == 0
 
 
 @pytest.mark.parametrize(

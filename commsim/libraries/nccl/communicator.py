@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 from commsim.errors import InputError
-from commsim.libraries.nccl.constants import Constants, constants, row
+from commsim.libraries.nccl.constants import Constants, constants, row, step
 from commsim.libraries.nccl.knobs import Knobs
-from commsim.libraries.nccl.running import running
 
 if TYPE_CHECKING:
     from commsim.libraries.nccl.graphs import Graphs
@@ -89,8 +88,25 @@ class Communicator:
 
     @cached_property
     def channels(self) -> int:
-        """Channels that run for rings and trees."""
-        return running(self)
+        """Channels that run for rings and trees (2.30, src/graph/connect.cc, ncclTopoPostset)."""
+        knobs, ring, chain = self.knobs, self.graphs.ring, self.graphs.collnet_chain
+        most = self.constants.channels.most
+        count = min(most, 2 * self.graphs.channels)
+        if self.collnet and chain.speed_intra > chain.speed_inter and self.ranks > self.nodes:
+            count = min(most, count + count // 2)
+        if self.capability >= _HOPPER and self.nodes > 1 and ring.speed_intra > _FAST and count < _FEW:
+            count *= 2
+        count = min([count, *(limit for limit in (knobs.max_nchannels, knobs.max_ctas) if limit is not None)])
+        count = max([count, *(least for least in (knobs.min_nchannels, knobs.min_ctas) if least is not None)])
+        return min(most, max(count, self.nvls_channels) if self.constants.channels.as_nvls else count)
+
+    @property
+    def nvls_channels(self) -> int:
+        """Channels that run for NVLS, before 2.30 counts the NICs of Blackwell's nodes; 0 without NVLS."""
+        if not self.nvls:
+            return 0
+        usual = step(self.constants.channels.nvls, self.capability)[self.nodes > 1]
+        return usual if self.knobs.nvls_nchannels is None else self.knobs.nvls_nchannels
 
     @property
     def cap_row(self) -> int:
@@ -106,4 +122,4 @@ class Communicator:
         return row(self.constants.caps.ll, self.cap_row)[self.column]
 
 
-_AMPERE = 80
+_AMPERE, _HOPPER, _FAST, _FEW = 80, 90, 45e9, 16

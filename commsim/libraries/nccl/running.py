@@ -1,15 +1,12 @@
-"""How many channels run, and with how many threads? Each is a block of a kernel, and takes a multiprocessor."""
+"""With how many channels and threads does a call run? A channel is a block of a kernel, and takes a multiprocessor."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from commsim.libraries.nccl.constants import step
-
 if TYPE_CHECKING:
     from commsim.libraries.nccl.communicator import Communicator
 
-_HOPPER, _FAST, _FEW = 90, 45e9, 16
 _WARP = 32
 _LL, _LL128, _SIMPLE, _MOST_THREADS, _SLOW_THREADS = 512, 640, 512, 640, 256
 _PCIE3 = 12e9
@@ -25,32 +22,10 @@ class Launch(NamedTuple):
     threads: int
 
 
-def running(comm: Communicator) -> int:
-    """Return the channels that a communicator's rings and trees have (2.30, src/graph/connect.cc, ncclTopoPostset)."""
-    knobs, ring, chain = comm.knobs, comm.graphs.ring, comm.graphs.collnet_chain
-    most = comm.constants.channels.most
-    count = min(most, 2 * comm.graphs.channels)
-    if comm.collnet and chain.speed_intra > chain.speed_inter and comm.ranks > comm.nodes:
-        count = min(most, count + count // 2)
-    if comm.capability >= _HOPPER and comm.nodes > 1 and ring.speed_intra > _FAST and count < _FEW:
-        count *= 2
-    count = min([count, *(limit for limit in (knobs.max_nchannels, knobs.max_ctas) if limit is not None)])
-    count = max([count, *(least for least in (knobs.min_nchannels, knobs.min_ctas) if least is not None)])
-    return min(most, max(count, nvls_channels(comm)) if comm.constants.channels.as_nvls else count)
-
-
-def nvls_channels(comm: Communicator) -> int:
-    """Return the channels that run for NVLS, before 2.30 counts the NICs of Blackwell's nodes; 0 without NVLS."""
-    if not comm.nvls:
-        return 0
-    usual = step(comm.constants.channels.nvls, comm.capability)[comm.nodes > 1]
-    return usual if comm.knobs.nvls_nchannels is None else comm.knobs.nvls_nchannels
-
-
 def launch(comm: Communicator, algorithm: str, protocol: str, size: float) -> Launch:
     """Return what a call of so many bytes runs with (2.30, src/enqueue.cc, topoGetAlgoInfo)."""
     if algorithm in ("NVLS", "NVLSTree"):
-        count = nvls_channels(comm)
+        count = comm.nvls_channels
         return Launch(min(count, comm.channels) if algorithm == "NVLS" and comm.nodes > 1 else count, _MOST_THREADS)
     if algorithm == "CollNetDirect":
         return Launch(_collnet_channels(comm, size), _MOST_THREADS)

@@ -14,7 +14,6 @@ from commsim.hardware.routing import between
 from commsim.libraries.nccl.constants import step
 from commsim.libraries.nccl.graphs import Path
 from commsim.libraries.nccl.group import communicator
-from commsim.libraries.nccl.running import nvls_channels
 
 if TYPE_CHECKING:
     from commsim.collectives.layout import Layout
@@ -92,7 +91,7 @@ def team(layout: Layout, topology: Topology, knobs: Knobs, version: str = "") ->
         ranks=comm.ranks,
         nodes=comm.nodes,
         channels=comm.channels,
-        switching=nvls_channels(comm),
+        switching=comm.nvls_channels,
         inside=inside,
         outside=outside,
         staged=_staged(layout, topology, comm.local) if comm.local > 1 and ring.type_intra > Path.PXB else 0.0,
