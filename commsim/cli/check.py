@@ -90,13 +90,17 @@ def check(
         found = _beside(tables, joined(measurements(baseline, op=op, ranks=ranks)))
     else:
         found = [_judged(one, said, as_configured=as_configured) for one in tables]
+    return _answer(found, as_json=as_json)
+
+
+def _answer(found: list[Check], *, as_json: bool) -> None:
+    """Print the checks, and end with exit code 1 unless all is good or unknown."""
     if as_json:
         document(_document(found))
     else:
         display(*(part for one in found for part in _shown(one)))
     if worst(found) in {"low", "impossible"}:
         raise typer.Exit(FAILED)
-    return None
 
 
 def worst(checks: list[Check]) -> str:

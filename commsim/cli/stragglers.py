@@ -123,16 +123,13 @@ def stragglers(
     with _progress("steps", steps) as done:
         found = run(step, listed, steps=steps, jobs=jobs, seed=seed, done=done)
     outcomes = [mitigate(found, read.described(MITIGATIONS, name, "mitigation")) for name in mitigation or ()]
-    ways: dict[str, tuple[Point, ...]] = {}
-    if with_curve or also or (plot and figure == "curve"):
-        ways[machine.name] = _curve(step, listed, seed)
+    several = {machine.name: step} if with_curve or also or (plot and figure == "curve") else {}
     for name in also or ():
-        other = estimate(known, laid, load(name, gpus=laid.gpus), library=library, **options)
-        ways[name] = _curve(other, listed, seed)
-    training_of = whole(found, tokens) if tokens else None
+        several[name] = estimate(known, laid, load(name, gpus=laid.gpus), library=library, **options)
+    ways = {name: _curve(one, listed, seed) for name, one in several.items()}
     if plot:
         _draw(plot, figure, found, ways)
-    _answer(found, outcomes, ways, training_of, as_json=as_json)
+    _answer(found, outcomes, ways, whole(found, tokens) if tokens else None, as_json=as_json)
     if sources and not as_json:
         display(*sourced(found))
     if found.interrupted:
